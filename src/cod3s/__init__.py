@@ -1,0 +1,33 @@
+"""cod3s: give it a sentence and it returns k answers that mean different things.
+
+The public names load on first use, so that `import cod3s` stays light.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Cod3sError": "cod3s.errors",
+    "load_encoder": "cod3s.encode",
+    "Code": "cod3s.lsh",
+    "random_code": "cod3s.lsh",
+    "median_code": "cod3s.lsh",
+    "itq_code": "cod3s.lsh",
+    "open_bins": "cod3s.bins",
+    "build_bins": "cod3s.bins",
+    "sign": "cod3s.sign",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'cod3s' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,52 @@
+"""What commands share when they print: JSON on stdout, tables for people, progress on stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cod3s.errors import Progress
+
+
+def print_json(record: Any) -> None:
+    """One JSON object on one line of stdout."""
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]], caption: str = "") -> None:
+    """A table on stdout: as wide as a terminal, and never cut when stdout is a file or a pipe."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for number, name in enumerate(columns):
+        table.add_column(name, overflow="fold", justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*(Text(str(value)) for value in row))
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    if caption:
+        console.print(Text(caption, style="dim"))
+
+
+def say(message: str) -> None:
+    """A remark for the person at the terminal: stderr, so that pipes stay clean."""
+    sys.stderr.write(message + "\n")
+
+
+@contextmanager
+def progress(label: str, total: int | None) -> Iterator[Progress]:
+    """A progress bar on stderr with rate and time left; silent when stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,69 @@
+"""Errors that a user can act on: what was found, what was needed, what to do next. Knows nothing else."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+
+class Cod3sError(Exception):
+    """An error with a way out: `message` says what was found and needed, `hint` what to do next."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class SentenceError(Cod3sError):
+    """Text that cannot be used as a sentence."""
+
+
+class VectorError(Cod3sError):
+    """Vectors with the wrong shape, or values that are not finite."""
+
+
+class SignatureError(Cod3sError):
+    """A signature with the wrong number of bits, or characters other than 0 and 1."""
+
+
+class EncoderError(Cod3sError):
+    """An encoder that is unknown, missing, or not what it claims to be."""
+
+
+class FileFormatError(Cod3sError):
+    """A file whose content is not what its reader expects."""
+
+
+class BinsError(Cod3sError):
+    """A bins file that cannot be opened or does not hold what was asked for."""
+
+
+class MissingExtraError(Cod3sError):
+    """A library that belongs to an optional extra is not installed."""
+
+
+def did_you_mean(name: str, options: Iterable[str]) -> str:
+    """A hint naming the option nearest to `name`, or all of them when none is near."""
+    known = list(options)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"choose one of: {', '.join(known)}"
+
+
+def require(module: str, extra: str) -> Any:
+    """The imported `module`; where it is not installed, the error names the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name is None or not module.startswith(error.name.split(".")[0]):
+            raise
+        raise MissingExtraError(
+            f"this needs {module.split('.')[0]!r}, which is not installed",
+            hint=f"pip install 'cod3s[{extra}]'",
+        ) from error
+
+
+Progress = Callable[[int], None]
+"""Called with the number of items just finished; long work reports through it."""

@@ -1,0 +1,128 @@
+"""Files and folders on disk: atomic writes, checksums, the cache folder, text in any compression.
+
+Paths in, bytes and text out; knows nothing about what the text means.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from cod3s.errors import Cod3sError, FileFormatError, require
+
+
+def cache_folder() -> Path:
+    """Where converted models are kept: $COD3S_CACHE, else $XDG_CACHE_HOME/cod3s, else ~/.cache/cod3s."""
+    if chosen := os.environ.get("COD3S_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cod3s"
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def existing_file(path: Path) -> Path:
+    """`path` itself, or a clear error when there is no readable file there."""
+    if path.is_dir():
+        raise Cod3sError(f"{path} is a folder, a file was needed")
+    if not path.is_file():
+        raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
+    return path
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well, and vanishes if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        yield partial
+        partial.chmod(0o777 & ~_umask())
+        if path.exists():
+            shutil.rmtree(path)
+        partial.replace(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """`content` as indented JSON in `path`, atomically."""
+    with replaced_file(path) as partial:
+        partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in `path`, or an error that names the file."""
+    try:
+        return json.loads(existing_file(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path} does not hold valid JSON: {error}") from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damage gets a clear error.
+
+    A byte-order mark is skipped. Line ends are kept as they are apart from \\r\\n.
+    """
+    if str(path) == "-":
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="strict")
+        return
+    existing_file(path)
+    try:
+        with _open_binary(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig") as stream:
+            yield stream
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start} of a block)",
+            hint="convert it first, for example with `iconv -t utf-8`",
+        ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FileFormatError(
+            f"{path} is a damaged gzip file: {error}", hint="copy or download it again"
+        ) from error
+
+
+def _open_binary(path: Path) -> io.BufferedIOBase:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        stream = require("zstandard", "corpus").open(path, "rb")
+        return stream  # type: ignore[no-any-return]
+    return path.open("rb")
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

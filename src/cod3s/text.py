@@ -1,0 +1,58 @@
+"""The forms a sentence takes: clean, for embedding, for modelling. Strings in, strings out."""
+
+import re
+import unicodedata
+
+from cod3s.errors import SentenceError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_LONE_I = re.compile(r"(?<![\w'])i(?![\w'.])")
+_CLOSING = "\"'”’)]"
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def clean(text: str) -> str:
+    """One line of text: NFC, control characters and lone surrogates as spaces, single spaces, no ends.
+
+    Text with nothing left is an error: an empty sentence has no meaning to hash.
+    """
+    line = _SPACES.sub(" ", _CONTROL.sub(" ", unicodedata.normalize("NFC", text))).strip()
+    if not line:
+        raise SentenceError(
+            "an empty sentence cannot be encoded", hint="give at least one visible character"
+        )
+    return line
+
+
+def for_embedding(text: str) -> str:
+    """The form that is embedded: a capital first, a full stop unless punctuated, a lone i as I.
+
+    The same normalisation as the original code, so that "it rained" and "It rained." share a signature.
+    """
+    line = clean(text)
+    line = _LONE_I.sub("I", line[0].upper() + line[1:])
+    return line if _ends_in_punctuation(line) else line + "."
+
+
+def for_modelling(text: str) -> str:
+    """The form that a seq2seq model reads and writes: first letter small, no final punctuation.
+
+    Better than the original's reader: I, I'm, acronyms and names with inner capitals keep their case.
+    """
+    line = clean(text)
+    line = line.rstrip(".!?;:, ") or line
+    first = line.split(" ", 1)[0]
+    if first == "I" or first.startswith(("I'", "I’")) or first[1:] != first[1:].lower():
+        return line
+    return line[0].lower() + line[1:]
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words: runs of letters and digits, with inner apostrophes. What bin statistics count."""
+    return _WORD.findall(text.lower())
+
+
+def _ends_in_punctuation(line: str) -> bool:
+    bare = line.rstrip(_CLOSING) or line
+    return unicodedata.category(bare[-1]).startswith("P")
