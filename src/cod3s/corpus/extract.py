@@ -5,9 +5,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cod3s.corpus.clauses import Limits, clause_fault, opens_clause, phrase_fault, tells_a_consequence, tells_of_trouble
-from cod3s.corpus.patterns import CUES, PATTERNS, TRAPS, Order, Pattern, Rule, Shape, Trap
+from cod3s.corpus.clauses import (
+    Limits,
+    clause_fault,
+    opens_clause,
+    phrase_fault,
+    tells_a_consequence,
+    tells_of_trouble,
+)
+from cod3s.corpus.patterns import CUES, PATTERNS
+from cod3s.corpus.rules import Order, Pattern, Rule, Shape, Surroundings, Trap
 from cod3s.corpus.splitting import paragraphs, sentences
+from cod3s.corpus.traps import TRAPS
 from cod3s.corpus.trimming import trim_first, trim_second
 
 # A cue stands after a space, a quote, a bracket or a dash. No groups: they would make the scan ten times slower.
@@ -66,11 +75,12 @@ def _judge(sentence: str, previous: str, limits: Limits) -> Iterator[CausalPair 
     if len(small) != len(sentence):  # a few letters grow when made small, and positions would shift
         small = sentence
     for found in _CUE.finditer(" " + small):
-        start, end = found.start(), found.end() - 1  # the separator and the space in front taken off
-        rule, cut = _rule_at(small, start, end)
         if sentence.rstrip("\"'”’)").endswith("?"):
             yield "a question"
-        elif isinstance(rule, Pattern):
+            continue
+        start, end = found.start(), found.end() - 1  # the separator and the space in front taken off
+        rule, cut = _rule_at(small, start, end)
+        if isinstance(rule, Pattern):
             yield _pair(rule, *_sides(rule, sentence[:cut], sentence[end:], previous), limits)
         else:
             yield rule.reason if isinstance(rule, Trap) else "another use of the word"
@@ -79,48 +89,61 @@ def _judge(sentence: str, previous: str, limits: Limits) -> Iterator[CausalPair 
 def _rule_at(small: str, start: int, end: int) -> tuple[Rule | None, int]:
     """The first rule that fits the cue between `start` and `end`, and where the text before it ends."""
     cue = _WHICH.match(small, start)
-    left, right = small[:start], small[end:]
+    around = Surroundings(small, start, end)
     for rule in _RULES[cue.lastgroup] if cue else ():
-        taken = rule.fit(left, right)
+        taken = rule.fit(around)
         if taken is not None:
             return rule, start - taken
     return None, start
 
 
 def _sides(pattern: Pattern, left: str, right: str, previous: str) -> tuple[str, str]:
-    """The two sides in text order, trimmed; empty where there is none."""
+    """The first side, trimmed, and the text that the second begins; empty where there is none."""
     if pattern.shape is Shape.OPENING:
         return _sides_of_opening(pattern, right)
-    return trim_first(left if pattern.shape is Shape.BETWEEN else previous), trim_second(right)
+    before = left if pattern.shape is Shape.BETWEEN else previous
+    return (trim_first(before) if before else ""), right
 
 
 def _sides_of_opening(pattern: Pattern, right: str) -> tuple[str, str]:
     """The two sides of "because X, Y": the first comma that stands between two clauses parts them."""
     fault = phrase_fault if pattern.first_phrase else clause_fault
+    if not pattern.first_phrase and not opens_clause(trim_second(right)):
+        return "", ""
     comma = right.find(", ")
     while comma >= 0:
-        first, second = trim_second(right[:comma]), trim_second(right[comma + 2 :])
-        if opens_clause(second) and (pattern.first_phrase or opens_clause(first)) and not fault(first, _ANY_LENGTH):
-            return first, second
+        rest = right[comma + 2 :]
+        if opens_clause(rest) and not fault(first := trim_second(right[:comma]), _ANY_LENGTH):
+            return first, rest
         comma = right.find(", ", comma + 2)
     return "", ""
 
 
-def _pair(pattern: Pattern, first: str, second: str, limits: Limits) -> CausalPair | str:
-    """The pair that the two sides make, or the reason why they make none."""
-    if not first or not second:
+def _pair(pattern: Pattern, first: str, rest: str, limits: Limits) -> CausalPair | str:
+    """The pair of the `first` side and the one that opens the `rest`, or the reason why they make none."""
+    reason = _side_fault(first, pattern.first_phrase, limits)
+    if reason:
+        return reason
+    second = trim_second(rest)
+    reason = _side_fault(second, pattern.second_phrase, limits) or _match_fault(pattern, first, second)
+    if reason:
+        return reason
+    cause, effect = (first, second) if pattern.order == "so" else (second, first)
+    return CausalPair(cause, effect, pattern.name, pattern.order)
+
+
+def _side_fault(side: str, is_phrase: bool, limits: Limits) -> str | None:
+    if not side:
         return "a side is missing"
-    for side, is_phrase in ((first, pattern.first_phrase), (second, pattern.second_phrase)):
-        reason = (phrase_fault if is_phrase else clause_fault)(side, limits)
-        if reason:
-            return reason
+    return phrase_fault(side, limits) if is_phrase else clause_fault(side, limits)
+
+
+def _match_fault(pattern: Pattern, first: str, second: str) -> str | None:
+    """Why two sides that can stand alone cannot stand together, or None when they can."""
     if pattern.order == "so" and not pattern.second_phrase and not opens_clause(second):
         return "no subject"
     if pattern.wary != "none" and not tells_a_consequence(first, second):
         return "opens a question or a topic"
     if pattern.wary == "both" and not tells_of_trouble(first):
         return "opens a question or a topic"
-    if first.casefold() == second.casefold():
-        return "both sides are the same"
-    cause, effect = (first, second) if pattern.order == "so" else (second, first)
-    return CausalPair(cause, effect, pattern.name, pattern.order)
+    return "both sides are the same" if first.casefold() == second.casefold() else None

@@ -1,4 +1,4 @@
-"""Cut text into paragraphs and paragraphs into sentences, by rules. Strings in, strings out; one language: English.
+"""Cut text into paragraphs and paragraphs into sentences, by rules. Strings in, strings out; English only.
 
 A rule set rather than a library: the harvest must read tens of megabytes a second, and it needs Markdown
 (speaker labels, headings, links) taken off on the way.
@@ -13,27 +13,32 @@ _WRAPPED = range(40, 101)
 _STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~|[=\-*_]{3,}\s*$)")
 _MARKER = re.compile(r"\s*(?:>\s*|[-*+•]\s+|\d{1,3}[.)]\s+)+")
-_LABEL = re.compile(r"\s*\*\*[^*\n]{1,60}?(?::\*\*|\*\*:)\s*")
+_LABEL = re.compile(r"\*\*[^*\n]{1,60}?(?::\*\*|\*\*:)\s*")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _EMPHASIS = re.compile(r"(?<![\w*_])(\*\*|__|\*|_)(?=\S)([^*_]+?)(?<=\S)\1(?![\w*_])")
 
 # Where a sentence may end: a stop, closing quotes, space, and then something that may open a sentence.
 _END = re.compile(r"""[.!?…]+["'”’)\]]*\s+(?=["'“‘(\[]*[^\Wa-zß-öø-ÿ_])""")
 
-_TITLES = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TITLES = _words(
     """mr mrs ms mx dr prof st mt ft rev hon gen col capt cpt sgt lt maj cmdr adm gov sen rep pres messrs mme mlle
-    vs cf ed eds e.g i.e viz ca approx""".split()
+    vs cf ed eds e.g i.e viz ca approx"""
 )
-_BEFORE_NUMBERS = frozenset("no nos fig figs vol p pp ch sec".split())
+_BEFORE_NUMBERS = _words("no nos fig figs vol p pp ch sec")
 # These may also end a sentence: they do if a word follows that commonly opens one.
-_SHORTENED = frozenset(
-    """etc inc ltd co corp jr sr bros dept est al jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed
-    thu fri sat sun a.m p.m u.s u.k u.n d.c ph.d b.a m.a a.k.a ave blvd rd""".split()
+_SHORTENED = _words(
+    """etc inc ltd co corp jr sr bros dept est al jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu
+    fri sat sun a.m p.m u.s u.k u.n d.c ph.d b.a m.a a.k.a ave blvd rd"""
 )
-_OPENERS = frozenset(
-    """i we you he she it they the a an this that these those there here my your his her its our their so
-    because but and or if when while then now what who why how where after before as at by for from in on to
-    with not no yes since thus hence therefore consequently however meanwhile""".split()
+_OPENERS = _words(
+    """i we you he she it they the a an this that these those there here my your his her its our their so because
+    but and or if when while then now what who why how where after before as at by for from in on to with
+    not no yes since thus hence therefore consequently however meanwhile"""
 )
 
 
@@ -42,21 +47,21 @@ def paragraphs(text: str) -> Iterator[str]:
 
     A blank line ends a paragraph. A single line break does too, unless the line looks wrapped by an editor.
     """
-    open_lines: list[str] = []
+    lines: list[str] = []
     for line in text.split("\n"):
-        if not line or line.isspace() or _STRUCTURE.match(line):
-            if open_lines:
-                yield _plain(" ".join(open_lines))
-                open_lines = []
-            if not line or line.isspace() or _HEADING.match(line):
-                continue
-            line = _MARKER.sub("", line, count=1)
-        open_lines.append(line)
+        is_blank = not line or line.isspace()
+        structure = None if is_blank else _STRUCTURE.match(line)
+        if lines and (is_blank or structure):
+            yield _plain(" ".join(lines))
+            lines = []
+        if is_blank or (structure and _HEADING.match(line)):
+            continue
+        lines.append(_MARKER.sub("", line, count=1) if structure else line)
         if len(line) not in _WRAPPED:
-            yield _plain(" ".join(open_lines))
-            open_lines = []
-    if open_lines:
-        yield _plain(" ".join(open_lines))
+            yield _plain(" ".join(lines))
+            lines = []
+    if lines:
+        yield _plain(" ".join(lines))
 
 
 def sentences(paragraph: str) -> list[str]:
@@ -76,8 +81,10 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def _plain(paragraph: str) -> str:
+    if paragraph.startswith("**"):
+        paragraph = _LABEL.sub("", paragraph, count=1)
     if "*" in paragraph or "_" in paragraph:
-        paragraph = _EMPHASIS.sub(r"\2", _LABEL.sub("", paragraph, count=1))
+        paragraph = _EMPHASIS.sub(r"\2", paragraph)
     if "](" in paragraph:
         paragraph = _LINK.sub(r"\1", paragraph)
     return paragraph

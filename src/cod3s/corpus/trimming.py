@@ -7,14 +7,14 @@ cuts inside a clause.
 import re
 
 _LEADING = re.compile(
-    r"""\A(?:(?:well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|
+    r"""(?:(?:well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|
     honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|of\ course|
     in\ fact|to\ be\ honest|you\ know|i\ mean|you\ see|as\ a\ result|in\ other\ words|for\ example)(?:,|\.\.\.)\s+
     |(?:and|but|so|or|um|uh|er|then|yet)\b,?\s+)+""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LINKING = re.compile(
-    r"\A(?:(?:now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|"
+    r"(?:(?:now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|"
     r"at least|in the end|for example|clearly|ultimately|essentially|however|yeah|like),?\s+)*"
     r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?",
     re.IGNORECASE,
@@ -27,19 +27,19 @@ _TRAILING = re.compile(
 )
 _ASIDE = re.compile(r"\s*\([^()]*\)")
 # After the last of these the clause before the cue begins.
-_BREAK = re.compile(r"[;:—–…]|--|\.\.\.|\s-\s|,\s+but\s|[!?]['\"”’]?\s")
+_BREAK = re.compile(r"[;:—–…]|--|\.\.\.|\s-\s|,\sbut\s|[!?]['\"”’]?\s")
 # At the first of these the clause after the cue ends.
 _NEW_CLAUSE = re.compile(
     r"[;:—–…]|--|\.\.\.|\s-\s|[!?]['\"”’]?\s"
     r"|\s(?:but|yet|although|though|whereas|because|which is why|which means|therefore)\b"
-    r"|,\s(?:(?:and\s)?(?:so|thus|hence|that['’]s why|since)\b|for (?:i|he|she|we|they)\b"
+    r"|,\s(?:so\b|and so\b|thus\b|hence\b|that['’]s why|since\b|for (?:i|he|she|we|they)\b"
     r"|(?:and|or)\s(?:then\s)?(?:i|we|he|she|they|you|it|there|the|that|this|my|his|her|our|their)\b"
-    r"|(?:\w+\s){1,3}?(?:said|says|told|added|explained|reported|replied|cried|answered|asked)\b)",
-    re.IGNORECASE,
+    r"|(?:\w+\s){1,3}?(?:said|says|told|added|explained|reported|replied|cried|answered|asked)\b)"
 )
-_SPLICE = re.compile(r",\s(?:i|we|he|she|they|you|it|there|that)(?:['’]\w+)?\s", re.IGNORECASE)
-_SUBORDINATE = re.compile(r"(?:if|when|whenever|while|once|after|before|as|although|though|unless|until)\b", re.IGNORECASE)
-QUOTE = re.compile(r"[\"“”‘]|(?<=[.,!?])['’](?=\s|$)|(?<=\s)['’](?=\w)")
+_SPLICE = re.compile(r",\s(?:i|we|he|she|they|you|it|there|that)(?:['’]\w+)?\s")
+_SUBORDINATE = re.compile(r"(?:if|when|whenever|while|once|after|before|as|although|though|unless|until)\b")
+_ANY_QUOTE = re.compile(r"[\"'“”‘’]")
+_QUOTE = re.compile(r"[\"“”‘]|(?<=[.,!?])['’](?=\s|$)|(?<=\s)['’](?=\w)")
 _EDGES = " \t,;:.!…—–-"
 
 
@@ -49,20 +49,35 @@ def trim_first(side: str) -> str:
     start = 0
     for match in _BREAK.finditer(side):
         start = match.end()
-    return _trim_ends(_LEADING.sub("", side[start:].lstrip(_EDGES + "\"'“‘(")))
+    return _trim_ends(_without(_LEADING, side[start:].lstrip(_EDGES + "\"'“‘(")))
 
 
 def trim_second(side: str) -> str:
     """The clause that stands after the cue: up to the next break, new clause, or end of the quotation."""
-    side = _LINKING.sub("", _without_asides(side).lstrip(_EDGES)).lstrip(_EDGES)
+    side = _without(_LINKING, _without_asides(side).lstrip(_EDGES)).lstrip(_EDGES)
+    small = side.lower()
     end = len(side)
-    if quote := QUOTE.search(side):
-        end = quote.start() if side[: quote.start()].endswith((".", ",", "!", "?")) else end
-    if new := _NEW_CLAUSE.search(side, 1, end):
+    quote = find_quote(side)
+    if quote > 0 and side[quote - 1] in ".,!?":
+        end = quote
+    if new := _NEW_CLAUSE.search(small, 1, end):
         end = new.start()
-    if not _SUBORDINATE.match(side) and (splice := _SPLICE.search(side, 1, end)):
+    if not _SUBORDINATE.match(small) and (splice := _SPLICE.search(small, 1, end)):
         end = splice.start()
     return _trim_ends(side[:end])
+
+
+def find_quote(side: str) -> int:
+    """Where the first quotation mark stands, apostrophes apart; -1 if there is none."""
+    if not _ANY_QUOTE.search(side):
+        return -1
+    found = _QUOTE.search(side)
+    return found.start() if found else -1
+
+
+def _without(opening: re.Pattern[str], side: str) -> str:
+    found = opening.match(side)
+    return side[found.end() :] if found else side
 
 
 def _without_asides(side: str) -> str:
