@@ -21,18 +21,19 @@ _SUBORDINATE = re.compile(
     r"suppose|given)\b"
 )
 _TOPIC = re.compile(
-    r"(?:you|it|that|this|there|what|if|i (?:think|guess|mean|was like|was wondering|would|wanted to (?:ask|know))|"
-    r"i'd|we (?:talked|had|were talking)|the (?:question|idea|thing|first|next|other|way))\b"
+    r"(?:you|it|that|this|there|what|if|i (?:think|guess|mean|was like|was wondering|would|wanted to ask)|"
+    r"i'd|we (?:talked|were talking)|the (?:question|idea|thing|first|next|other|way))\b"
 )
 _REMARK = re.compile(r"(?:that|this|it|here)(?:'s| is| was) (?:a |an |the |my |our )?(?:\w+ ){0,3}\w+$")
 _TROUBLE = re.compile(
-    r"n't\b|\b(?:no|not|never|nobody|nothing|none|without|too|only|out of|lost|lose|miss(?:ed|ing)|lack(?:ed|ing)?|"
+    r"n't\b|\b(?:no|not|never|nobody|nothing|none|without|too|only|out of|lost|lose|miss(?:ed|ing)|lack(?:ed)?|"
     r"broke|broken|breaks|fail(?:s|ed)?|died|dead|closed|shut|refused|forgot(?:ten)?|afraid|feared|scared|worried|"
     r"hated|tired|sick|ill|hungry|cold|hot|late|hard|difficult|impossible|expensive|slow|wrong|problems?|trouble|"
     r"danger\w*|stuck|stopped|gone|empty|full|hurt|needed|wanted|busy|alone|dark|rain(?:ing|ed)?|snow(?:ing|ed)?)\b"
 )
 _MUST = re.compile(
-    r"\b(?:ha(?:ve|s|d) to|needs? to|needed to|must|can'?t|cannot|could(?:n't| not)|won't|decided|ended up|no longer)\b"
+    r"\b(?:ha(?:ve|s|d) to|needs? to|needed to|must|can'?t|cannot|could(?:n't| not)|won't|decided|"
+    r"ended up|no longer)\b"
 )
 _EDGES = ",.\"'“”!"
 
@@ -111,7 +112,10 @@ def _has_other_cue(side: Side, _limits: Limits) -> bool:
 
 
 def _is_cut_off(side: Side, _limits: Limits) -> bool:
-    return side.tokens[-1] in lexicon.DANGLING or bool("," in side.small and _CUT_OFF.search(side.small))
+    last = side.tokens[-1]
+    return (
+        last in lexicon.DANGLING or last.endswith("'s") or bool("," in side.small and _CUT_OFF.search(side.small))
+    )
 
 
 def _lacks_subject(side: Side, _limits: Limits) -> bool:
@@ -122,7 +126,11 @@ def _lacks_subject(side: Side, _limits: Limits) -> bool:
 
 
 def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
-    return bool(_SUBORDINATE.match(side.small)) and not opens_clause(side.text.partition(", ")[2])
+    rest = side.text.partition(", ")[2]
+    if _SUBORDINATE.match(side.small):
+        return not opens_clause(rest)
+    # "In winter we stay in": after a preposition the subject shows only as a pronoun or behind a comma.
+    return side.tokens[0] in lexicon.PREPOSITIONS and not rest and side.words.isdisjoint(lexicon.PRONOUNS)
 
 
 def _lacks_verb(side: Side, _limits: Limits) -> bool:
@@ -167,8 +175,8 @@ def _count_verbs(tokens: list[str]) -> int:
     """How many words look like finite verbs; one that may be a noun ("the approach") only after a subject."""
     count = int("'" in tokens[0] and _is_verb(tokens[0]))
     for before, token in pairwise(tokens):
-        if token in lexicon.MAYBE_NOUNS:
-            count += before not in lexicon.BEFORE_NOUNS
+        if token in lexicon.MAYBE_NOUNS or token.endswith("ed"):
+            count += before not in lexicon.BEFORE_NOUNS and "-" not in token
         else:
             count += _is_verb(token)
     if count == 0 and tokens[0] in lexicon.SUBJECTS:

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cod3s.corpus.splitting import sentences
 from cod3s.errors import FileFormatError, did_you_mean, require
 from cod3s.files import existing_file, open_text
 from cod3s.sentences import read_column
 
 PIECE = 1 << 18  # characters: enough to keep a process busy for a moment, few enough to hold dozens of
 
-# A sentence ends here and the next does not refer back to it: no pair reaches across.
-_SAFE_CUT = re.compile(
-    r"[.!?][\"'”’)]*\s+(?=[A-Z])(?!(?:And |But )?(?:So|Therefore|Thus|Hence|Consequently|That|This|As a)\b)"
+# A sentence that opens like this may take its cause from the one before: no cut between the two.
+_REFERS_BACK = re.compile(
+    r"\W*(?:and |but )?(?:so|therefore|thus|hence|consequently|that|this|as a)\b", re.IGNORECASE
 )
 
 Errors = Literal["strict", "replace"]
@@ -92,8 +93,9 @@ def _last_safe_cut(text: str) -> int:
     blank = text.rfind("\n\n")
     if blank >= 0:
         return blank + 2
-    tail = max(0, len(text) - PIECE // 8)
-    ends = [match.end() for match in _SAFE_CUT.finditer(text, tail)]
-    if ends:
-        return ends[-1]
+    end = len(text)
+    for sentence in reversed(sentences(text[-PIECE // 8 :])[1:]):
+        end = text.rindex(sentence, 0, end)
+        if not _REFERS_BACK.match(sentence):
+            return end
     return text.rfind(" ") + 1 or len(text)

@@ -85,7 +85,7 @@ BASE_VERBS = _REGULAR
 MAYBE_NOUNS = (BASE_VERBS | frozenset(map(_third_person, _REGULAR))) - AUXILIARIES
 PAST = _words("was were had did wasn't weren't hadn't didn't could couldn't would wouldn't") | _IRREGULAR_PAST
 VERBS = AUXILIARIES | MAYBE_NOUNS | PAST
-BEFORE_NOUNS = DETERMINERS | _words(
+BEFORE_NOUNS = (DETERMINERS - _words("one all both each")) | _words(
     """of in on at by for from with to into about over under between than as and or no not very such own same other
     new old good great little long first last whole next own i'm it's that's"""
 )
@@ -94,22 +94,26 @@ BEFORE_NOUNS = DETERMINERS | _words(
 DANGLING = _words(
     """the a an my your his her its our their of to and or but nor than as if whether because so that which who
     whom whose with from into onto upon between among during is are was were be am not very quite too i he
-    she we they 's who's what's it's that's gonna"""
+    she we they 's who's what's it's that's gonna
+    say says need needs like toward towards feel"""
 )
 
 # A side that opens with one of these has no subject: it is a piece of a clause, an order or a question.
 NO_SUBJECT = AUXILIARIES | _words(
     """which who whom whose what how why where whether than to of by be being been and or nor except let let's
-    please here's what's how's due instead thanks thank welcome partially sans rather"""
+    please here's what's how's due instead thanks thank welcome partially sans rather
+    maybe perhaps"""
 )
 
 # Words that may stand before a subject.
 LEAD_INS = _words(
-    """sometimes usually often maybe perhaps typically generally normally always never today yesterday tomorrow
+    """sometimes usually often typically generally normally always never today yesterday tomorrow
     later soon suddenly in on at from by for with during within without under over despite most only even
     once after before when while if unless until although though as since already unfortunately fortunately
     luckily recently originally initially apparently somehow meanwhile nowadays back last next then now"""
 )
+
+PREPOSITIONS = _words("in on at from by for with during within without under over despite")
 
 # A noun phrase does not open with one of these.
 NO_PHRASE = _words(
@@ -118,18 +122,13 @@ NO_PHRASE = _words(
 )
 
 # Words that carry no content of their own: a side made of them alone says nothing.
-EMPTY_WORDS = (
-    OPENERS
-    | AUXILIARIES
-    | DANGLING
-    | _words(
-        """it's that's he's she's they're we're you're i'm there's i've we've you've they've i'd he'd she'd we'd they'd
-    you'd i'll we'll you'll he'll she'll they'll me him us them yes yeah okay ok well right true sure just
-    really also even then now here such thing things stuff way like on in at by for up out off about over
-    what how why when where know think say said guess mean do does did done go goes going went get gets got
-    same else more much"""
-    )
+_FILLING_WORDS = _words(
+    """it's that's he's she's they're we're you're i'm there's i've we've you've they've i'd he'd she'd we'd they'd
+    you'd i'll we'll you'll he'll she'll they'll me him us them yes yeah okay ok well right true sure just really
+    also even then now here such thing things stuff way like on in at by for up out off about over what how why
+    when where know think say guess mean done go goes going went get gets got same else more much"""
 )
+EMPTY_WORDS = OPENERS | AUXILIARIES | DANGLING | _FILLING_WORDS
 
 # Words of other causal statements: a side that holds one is not one clause.
 CUES = _words("because therefore")
@@ -138,7 +137,7 @@ CUE_PARTS = _words("so why result")
 RELATIVES = _words("who whom whose which")
 
 # A side that holds one of these reports a question.
-WONDERING = _words("whether wonder wonders wondered wondering")
+WONDERING = _words("whether wonder wonders wondered wondering curious")
 
 # A noun phrase holds none of these.
 CLAUSE_WORDS = _words(

@@ -1,6 +1,6 @@
 """The cues, and the named patterns that read a cause and an effect off them. Two tables; they read no text."""
 
-from cod3s.corpus.rules import Pattern, Shape
+from cod3s.corpus.rules import Pattern, Place, Shape
 
 # Small letters, each alternative beginning with a letter of its own: the scanner relies on that for its speed.
 # Of two that begin alike the longer stands first.
@@ -25,14 +25,12 @@ CUES: dict[str, str] = {
     "for": r"for(?= (?:i|he|she|we|they|it|there) )",
 }
 
-_OPEN = r"^[\"'“‘(]?(?:(?:and|but|well|yeah|yes|no|oh|now|okay|right)(?:, | )){0,3}"
-_JOINT = r",? ?(?:(?:[;:,]|--|—|–|-|\.\.\.|…) ?)(?:and |but )?"
 _ADVERBS = r"(?: (?:partly|mainly|largely|mostly|chiefly|primarily|simply|only|probably|precisely|perhaps))?,? "
 
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "that's because",
-        before=_OPEN,
+        place=Place.OPENING,
         name="thats-because",
         order="because",
         shape=Shape.NEXT,
@@ -40,32 +38,41 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "because",
-        before=_OPEN,
+        place=Place.OPENING,
         name="because-first",
         shape=Shape.OPENING,
         wary="effect",
-        example="Because the bakery was closed, we had crackers.",
+        example="Because the bakery was closed, we had crackers for breakfast.",
     ),
     Pattern(
-        "because", before=_ADVERBS, name="because", order="because", example="We stayed because the road was icy."
+        "because",
+        before=_ADVERBS,
+        name="because",
+        order="because",
+        example="We stayed home because the road was icy.",
     ),
     Pattern(
         "that's why",
-        before=_OPEN,
+        place=Place.OPENING,
         name="thats-why",
         shape=Shape.NEXT,
         example="My father was a sailor. That's why I know these knots.",
     ),
-    Pattern("that's why", before=_JOINT, name="thats-why", example="The wall is thin, that's why we whisper."),
+    Pattern(
+        "that's why",
+        place=Place.PAUSE,
+        name="thats-why",
+        example="The wall is thin, that's why we always whisper.",
+    ),
     Pattern(
         "which is why",
-        before=_JOINT,
+        place=Place.PAUSE,
         name="which-is-why",
-        example="My boss hates meetings, which is why we write.",
+        example="My boss hates meetings, which is why we write everything down.",
     ),
     Pattern(
         "as a result of",
-        before=_OPEN,
+        place=Place.OPENING,
         name="as-a-result-of-first",
         shape=Shape.OPENING,
         first_phrase=True,
@@ -81,23 +88,23 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "as a result",
-        before=_OPEN,
+        place=Place.OPENING,
         name="as-a-result",
         shape=Shape.NEXT,
         example="The ferry sank. As a result, we were stranded.",
     ),
     Pattern(
         "as a result",
-        before=_JOINT,
+        place=Place.PAUSE,
         name="as-a-result",
-        example="The bees left; as a result, the orchard bore no fruit.",
+        example="The bees had left; as a result, the orchard died.",
     ),
     Pattern(
         "due to the fact that",
-        before=_OPEN,
+        place=Place.OPENING,
         name="due-to-the-fact-first",
         shape=Shape.OPENING,
-        example="Due to the fact that the lock was new, he could not get in.",
+        example="Due to the fact that the lock was changed, he slept outside.",
     ),
     Pattern(
         "due to the fact that",
@@ -108,23 +115,23 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "so",
-        before=_OPEN,
+        place=Place.OPENING,
         name="sentence-so",
         shape=Shape.NEXT,
         wary="both",
         example="The lift was broken. So we took the stairs.",
     ),
-    Pattern("so", before=_JOINT, name="so", example="The oven was broken, so we ordered pizza."),
+    Pattern("so", place=Place.PAUSE, name="so", example="The oven was broken, so we ordered pizza."),
     Pattern(
         "so",
         before=" (?:and )?",
-        after=r" (?:i|we|he|she|they|it) (?!can|could|will|would|may|might|wo|do|does|did|['’]ll|['’]d|get|gets)\w",
+        after=r" (?:i|we|he|she|they|it) (?!can|could|will|would|may|might|wo|do|does|did|get|gets)\w",
         name="so",
         example="It was raining so we stayed in.",
     ),
     Pattern(
         "since",
-        before=_OPEN,
+        place=Place.OPENING,
         name="since-first",
         shape=Shape.OPENING,
         example="Since the shop takes only cash, I ran to the bank.",
@@ -134,12 +141,12 @@ PATTERNS: tuple[Pattern, ...] = (
         for word, example in (
             ("therefore", "The witness vanished, therefore the case was dropped."),
             ("thus", "The valve had rusted shut, thus the pressure rose."),
-            ("hence", "The ink had faded, hence the clerk misread the date."),
+            ("hence", "The ink had faded, hence the clerk wrote the wrong date."),
             ("consequently", "Her visa had expired; consequently, she could not fly."),
         )
         for pattern in (
-            Pattern(word, before=_OPEN, name=word, shape=Shape.NEXT, example=example),
-            Pattern(word, before=_JOINT, name=word, example=example),
+            Pattern(word, place=Place.OPENING, name=word, shape=Shape.NEXT, example=example),
+            Pattern(word, place=Place.PAUSE, name=word, example=example),
         )
     ),
     Pattern(
@@ -149,7 +156,7 @@ PATTERNS: tuple[Pattern, ...] = (
         order="because",
         first_phrase=True,
         second_phrase=True,
-        example="The delay at the border was caused by a strike.",
+        example="The delay at the border was caused by a long strike.",
     ),
     Pattern(
         "caused",

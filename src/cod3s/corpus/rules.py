@@ -21,17 +21,37 @@ class Shape(Enum):
     NEXT = "First. CUE second"
 
 
+class Place(Enum):
+    """Where the cue stands in its sentence."""
+
+    ANYWHERE = "anywhere"
+    OPENING = "at the start, maybe after a marker"
+    PAUSE = "after a comma, a dash or the like"
+
+
+_OPENING = re.compile(r"[\"'“‘(]?(?:(?:and|but|well|yeah|yes|no|oh|now|okay|right)(?:, | )){0,3}\Z")
+_PAUSE = re.compile(r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?\Z")
+
+
 class Surroundings:
     """What stands around one cue, in small letters: all of it, and the nearest word on either side."""
 
-    __slots__ = ("last", "left", "next", "right")
+    __slots__ = ("is_opening", "last", "left", "next", "right")
 
     def __init__(self, small: str, start: int, end: int) -> None:
         self.left, self.right = small[:start], small[end:]
         words = self.left[-24:].split()
         self.last = words[-1] if words and self.left[-1] == " " else ""
         words = self.right[:24].split(None, 2)
-        self.next = words[words[0] == ","].rstrip(",.;:") if len(words) > 1 else ""
+        if words[:1] == [","]:
+            del words[0]
+        self.next = words[0].rstrip(",.;:") if words else ""
+        self.is_opening = start < 30 and _OPENING.match(self.left) is not None
+
+    def pause(self) -> int | None:
+        """How many characters the pause before the cue has, with its "and"; None if there is no pause."""
+        found = _PAUSE.search(self.left, max(0, len(self.left) - 9))
+        return None if found is None else len(self.left) - found.start()
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ class Rule:
     """
 
     cue: str
+    place: Place = Place.ANYWHERE
     last: str = ""
     next: str = ""
     before: str = ""
@@ -58,17 +79,29 @@ class Rule:
         object.__setattr__(self, "_before", re.compile(f"(?:{self.before})\\Z"))
         object.__setattr__(self, "_after", re.compile(self.after))
 
+    @property
+    def decides_by_next(self) -> bool:
+        """Whether the next word is the only condition."""
+        return bool(self.next) and self.place is Place.ANYWHERE and not (self.last or self.before or self.after)
+
     def fit(self, around: Surroundings) -> int | None:
-        """How many characters before the cue belong to it (its comma, its "and"); None if the rule does not fit."""
+        """How many characters before the cue belong to it (its comma, its "and"), or None."""
         if (self._last and around.last not in self._last) or (self._next and around.next not in self._next):
             return None
         if self.after and self._after.match(around.right) is None:
             return None
+        if self.place is Place.OPENING:
+            return len(around.left) if around.is_opening else None
+        if self.place is Place.PAUSE:
+            return around.pause()
+        return self._taken_before(around.left)
+
+    def _taken_before(self, left: str) -> int | None:
         if not self.before:
             return 0
         # Thirty characters hold any `before`; without the limit every rule scans all of a long sentence.
-        before = self._before.search(around.left, max(0, len(around.left) - 30))
-        return None if before is None else len(around.left) - before.start()
+        found = self._before.search(left, max(0, len(left) - 30))
+        return None if found is None else len(left) - found.start()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 # A line this long was not wrapped by an editor, and a shorter one than this ends its paragraph.
 _WRAPPED = range(40, 101)
 
-_STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
+_STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~|[=\-*_]{3,}\s*$)")
 _MARKER = re.compile(r"\s*(?:>\s*|[-*+•]\s+|\d{1,3}[.)]\s+)+")
 _LABEL = re.compile(r"\*\*[^*\n]{1,60}?(?::\*\*|\*\*:)\s*")

@@ -1,6 +1,6 @@
 """The traps: uses of a cue word that state no cause, each with its reason. A table; it reads no text."""
 
-from cod3s.corpus.rules import Trap
+from cod3s.corpus.rules import Place, Trap
 
 _SUBJECT = r"(?:i|we|he|she|they|it|you|there|this|these|those|the|my|our|his|her|their|people|everyone|everybody)"
 
@@ -49,16 +49,16 @@ TRAPS: tuple[Trap, ...] = (
     Trap("thus", next="far", reason="an adverb inside a clause"),
     Trap("thus", last="and", reason="an adverb inside a clause"),
     # Without its comma an opening "thus" says how ("Thus he spoke") as often as why.
-    Trap("thus", before=r"^\W*", after=" ", reason="an adverb inside a clause"),
+    Trap("thus", Place.OPENING, after=" ", reason="an adverb inside a clause"),
     *(
         Trap(word, before=r"\w, ", after=",", reason="an adverb inside a clause")
         for word in ("therefore", "thus", "consequently")
     ),
     Trap(
         "led to",
-        last="""path road way door doors gate stair stairs steps staircase corridor passage hall hallway tunnel street
-        lane track trail trails alley avenue bridge ladder opening footprints archway doorway that which who she he
-        they""",
+        last="""path road way door doors gate stair stairs steps staircase corridor passage hall hallway tunnel
+        street lane track trail trails alley avenue bridge ladder opening footprints archway doorway that which
+        who she he they""",
         reason="led of place",
     ),
 )

@@ -10,7 +10,7 @@ _LEADING = re.compile(
     r"""(?:(?:well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|
     honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|of\ course|
     in\ fact|to\ be\ honest|you\ know|i\ mean|you\ see|as\ a\ result|in\ other\ words|for\ example)(?:,|\.\.\.)\s+
-    |(?:and|but|so|or|um|uh|er|then|yet)\b,?\s+)+""",
+    |(?:and|but|so|or|um|uh|er|then|now|yet)\b,?\s+)+""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LINKING = re.compile(
