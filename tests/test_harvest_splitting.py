@@ -55,7 +55,7 @@ PARAGRAPHS = [
     ("| a | b |\n\nText.", ["Text."], "a table row"),
     ("---\nText.", ["Text."], "a rule"),
     ("", [], "empty"),
-    ("One.\r\n\r\nTwo.", ["One.\r", "Two."], "foreign line ends: the space goes with the sentence"),
+    ("One.\r\n\r\nTwo.", ["One.", "Two."], "foreign line ends"),
 ]
 
 

@@ -15,7 +15,7 @@ from cod3s.corpus.clauses import (
 )
 from cod3s.corpus.patterns import CUES, PATTERNS
 from cod3s.corpus.rules import Order, Pattern, Rule, Shape, Surroundings, Trap
-from cod3s.corpus.splitting import paragraphs, sentences
+from cod3s.corpus.splitting import paragraphs, sentence_spans
 from cod3s.corpus.traps import TRAPS
 from cod3s.corpus.trimming import trim_first, trim_second
 
@@ -25,16 +25,16 @@ _CUE = re.compile(rf" (?:{'|'.join(CUES.values())})\b")
 _SEPARATORS = ('"', "“", "‘", "(", "—", "-")
 _WHICH = re.compile("|".join(f"(?P<cue{number}>{cue})" for number, cue in enumerate(CUES.values())))
 _RULES: dict[str | None, tuple[Rule, ...]] = {
-    f"cue{number}": tuple(rule for rule in (*TRAPS, *PATTERNS) if rule.cue == cue)
+    f"cue{number}": tuple(rule for rule in (*TRAPS, *PATTERNS) if rule.cue == cue and not rule.decides_by_next)
     for number, cue in enumerate(CUES)
 }
 # Most cues are decided by the next word alone: one look instead of a walk through the rules.
-_TRAPS_BY_NEXT = {
-    (name, word): rule
-    for name, rules in _RULES.items()
-    for rule in rules
-    if isinstance(rule, Trap) and rule.decides_by_next
-    for word in rule.next.split()
+_TRAPS_BY_NEXT: dict[tuple[str | None, str], Trap] = {
+    (f"cue{number}", word): trap
+    for number, cue in enumerate(CUES)
+    for trap in TRAPS
+    if trap.cue == cue and trap.decides_by_next
+    for word in trap.next.split()
 }
 _ANY_LENGTH = Limits(min_words=1, max_words=10_000)
 
@@ -67,31 +67,35 @@ def find_pairs(text: str, limits: Limits = Limits()) -> Findings:  # noqa: B008 
     """All causal statements of `text`, in its order, with sides of a length within `limits`."""
     findings = Findings()
     for paragraph in paragraphs(text):
-        previous = ""
-        for sentence in sentences(paragraph):
-            findings.sentences += 1
-            for verdict in _judge(sentence, previous, limits):
-                if isinstance(verdict, str):
-                    findings.refused[verdict] += 1
-                else:
-                    findings.pairs.append(verdict)
-            previous = sentence
+        spans = sentence_spans(paragraph)
+        findings.sentences += len(spans)
+        for verdict in _judge(paragraph, spans, limits):
+            if isinstance(verdict, str):
+                findings.refused[verdict] += 1
+            else:
+                findings.pairs.append(verdict)
     return findings
 
 
-def _judge(sentence: str, previous: str, limits: Limits) -> Iterator[CausalPair | str]:
-    """For each cue of the sentence a pair, or the reason why there is none."""
-    small = sentence.lower()
-    if len(small) != len(sentence):  # a few letters grow when made small, and positions would shift
-        small = sentence
+def _judge(paragraph: str, spans: list[tuple[int, int]], limits: Limits) -> Iterator[CausalPair | str]:
+    """For each cue of the paragraph a pair, or the reason why there is none."""
+    small = paragraph.lower()
+    if len(small) != len(paragraph):  # a few letters grow when made small, and positions would shift
+        small = paragraph
+    at = 0  # the sentence that holds the cue
     for found in _CUE.finditer(_scanned(small)):
+        start, end = found.start(), found.end() - 1  # the separator and the space in front taken off
+        while spans[at][1] <= start:
+            at += 1
+        first, last = spans[at]
+        sentence = paragraph[first:last].rstrip()
         if sentence.rstrip("\"'”’)").endswith("?"):
             yield "a question"
             continue
-        start, end = found.start(), found.end() - 1  # the separator and the space in front taken off
-        rule, cut = _rule_at(small, start, end)
+        rule, cut = _rule_at(small[first:last], start - first, end - first)
         if isinstance(rule, Pattern):
-            yield _pair(rule, *_sides(rule, sentence[:cut], sentence[end:], previous), limits)
+            previous = paragraph[slice(*spans[at - 1])].strip() if at else ""
+            yield _pair(rule, *_sides(rule, sentence[:cut], sentence[end - first :], previous), limits)
         else:
             yield rule.reason if isinstance(rule, Trap) else "another use of the word"
 

@@ -66,18 +66,22 @@ def paragraphs(text: str) -> Iterator[str]:
 
 def sentences(paragraph: str) -> list[str]:
     """The sentences of one paragraph, in order, each with its end punctuation; nothing is lost but space."""
-    found = []
+    return [paragraph[start:end].strip() for start, end in sentence_spans(paragraph)]
+
+
+def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
+    """Where each sentence of one paragraph begins and ends, the space after it included."""
+    spans = []
     start = 0
     for match in _END.finditer(paragraph):
         stop, after = match.span()
         if paragraph[stop] == "." and after - stop == 2 and _is_abbreviated(paragraph, start, stop, after):
             continue
-        found.append(paragraph[start:after].strip())
+        spans.append((start, after))
         start = after
-    last = paragraph[start:].strip()
-    if last:
-        found.append(last)
-    return found
+    if paragraph[start:].strip():
+        spans.append((start, len(paragraph)))
+    return spans
 
 
 def _plain(paragraph: str) -> str:
@@ -87,7 +91,7 @@ def _plain(paragraph: str) -> str:
         paragraph = _EMPHASIS.sub(r"\2", paragraph)
     if "](" in paragraph:
         paragraph = _LINK.sub(r"\1", paragraph)
-    return paragraph
+    return paragraph.strip()
 
 
 def _is_abbreviated(paragraph: str, start: int, stop: int, after: int) -> bool:

@@ -6,19 +6,24 @@ cuts inside a clause.
 
 import re
 
-_LEADING = re.compile(
-    r"""(?:(?:well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|
-    honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|of\ course|
-    in\ fact|to\ be\ honest|you\ know|i\ mean|you\ see|as\ a\ result|in\ other\ words|for\ example)(?:,|\.\.\.)\s+
-    |(?:and|but|so|or|um|uh|er|then|now|yet)\b,?\s+)+""",
-    re.IGNORECASE | re.VERBOSE,
+# Markers that open a sentence and say nothing, taken off with their comma.
+_MARKERS = (
+    "well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|"
+    "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|of course|"
+    "in fact|to be honest|you know|i mean|you see|as a result|in other words|for example"
 )
-_LINKING = re.compile(
-    r"(?:(?:now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|"
-    r"at least|in the end|for example|clearly|ultimately|essentially|however|yeah|like),?\s+)*"
-    r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?",
-    re.IGNORECASE,
+# Words that only join the sentence to the one before.
+_JOINTS = "and|but|so|or|um|uh|er|then|now|yet"
+# Adverbs between a connective and its clause ("so naturally he left").
+_ADVERBS = (
+    "now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|at least|"
+    "in the end|for example|clearly|ultimately|essentially|however|yeah|like"
 )
+_IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?"
+_LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
+_LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)
+# What any of them can begin with: one look that spares most sides the long lists.
+_FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|it".replace("|", " ").split())
 _FILLER = re.compile(r",\s+(?:you know|i mean|i guess|like|sort of|kind of)(?=,)", re.IGNORECASE)
 _TRAILING = re.compile(
     r"(?:,\s+(?:you know|right|though|of course|i mean|obviously|really|basically|okay|i think|i guess|huh|too|"
@@ -76,6 +81,8 @@ def find_quote(side: str) -> int:
 
 
 def _without(opening: re.Pattern[str], side: str) -> str:
+    if side.partition(" ")[0].rstrip(",.").lower() not in _FIRST_WORDS:
+        return side
     found = opening.match(side)
     return side[found.end() :] if found else side
 
