@@ -16,6 +16,10 @@ _OTHER_CUE = re.compile(
     r",\s(?:and\s)?so\b|\bwhich is why\b|\bas a result\b|\bso that\b|\b(?:that|this)(?:'s| is) why\b"
 )
 _CUT_OFF = re.compile(r"\b(?:that|and|but|or|if|when|which|as|namely|say|like),\s[^,]*$")
+_SPEECH_TAG = re.compile(
+    r"(?:\w+ ){1,3}(?:answered|replied|cried|continued|exclaimed|"
+    r"(?:assured|told|informed) (?:me|us|him|her|them))(?:,|$)"
+)
 _SUBORDINATE = re.compile(
     r"(?:(?:even |just |only )?(?:if|when|as)|whenever|while|once|after|before|although|though|unless|until|since|"
     r"suppose|given)\b"
@@ -134,16 +138,14 @@ def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
 
 
 def _lacks_verb(side: Side, _limits: Limits) -> bool:
-    # "the man who left" has a verb, and still no verb of its own.
-    needed = 1 if side.words.isdisjoint(lexicon.RELATIVES) else 2
-    return _count_verbs(side.tokens) < needed
+    return _count_verbs(side.tokens) == 0
 
 
 _SHARED_TESTS: tuple[tuple[str, Test], ...] = (
     ("too short", lambda side, limits: len(side.tokens) < limits.min_words),
     ("too long", lambda side, limits: len(side.tokens) > limits.max_words),
     ("a question", lambda side, _limits: "?" in side.text),
-    ("a piece of a quotation", lambda side, _limits: find_quote(side.text) >= 0),
+    ("a piece of a quotation", lambda side, _limits: find_quote(side.text) >= 0 or _SPEECH_TAG.match(side.small)),
     ("markup", lambda side, _limits: _MARKUP.search(side.text)),
     ("another connective", _has_other_cue),
     ("cut off", _is_cut_off),
@@ -172,18 +174,30 @@ def _is_order(tokens: list[str]) -> bool:
 
 
 def _count_verbs(tokens: list[str]) -> int:
-    """How many words look like finite verbs; one that may be a noun ("the approach") only after a subject."""
+    """How many words look like finite verbs of the main clause.
+
+    A word that may be a noun ("the approach") counts only after a subject, a relative clause's verb not at all.
+    """
     count = int("'" in tokens[0] and _is_verb(tokens[0]))
+    in_relative = False
     for before, token in pairwise(tokens):
-        if token in lexicon.MAYBE_NOUNS or token.endswith("ed"):
-            count += before not in lexicon.BEFORE_NOUNS and "-" not in token
-        else:
-            count += _is_verb(token)
+        if token in lexicon.RELATIVES or (token == "that" and not _is_verb(before)):
+            in_relative = True
+        elif _is_verb_after(before, token):
+            count += not in_relative
+        elif in_relative and _is_verb(before):
+            in_relative = False
     if count == 0 and tokens[0] in lexicon.SUBJECTS:
         return 1
     if count == 0 and tokens[0] in lexicon.DETERMINERS:
         return int(any(_is_noun_and_verb(noun, verb) for noun, verb in pairwise(tokens[1:4])))
     return count
+
+
+def _is_verb_after(before: str, token: str) -> bool:
+    if token in lexicon.MAYBE_NOUNS or token.endswith("ed"):
+        return before not in lexicon.BEFORE_NOUNS and "-" not in token and _is_verb(token)
+    return _is_verb(token)
 
 
 def _is_noun_and_verb(noun: str, verb: str) -> bool:

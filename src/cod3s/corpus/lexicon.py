@@ -95,7 +95,7 @@ DANGLING = _words(
     """the a an my your his her its our their of to and or but nor than as if whether because so that which who
     whom whose with from into onto upon between among during is are was were be am not very quite too i he
     she we they 's who's what's it's that's gonna
-    say says need needs like toward towards feel"""
+    say says need needs like toward towards feel what where when how why"""
 )
 
 # A side that opens with one of these has no subject: it is a piece of a clause, an order or a question.

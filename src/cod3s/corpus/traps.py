@@ -10,7 +10,7 @@ TRAPS: tuple[Trap, ...] = (
     Trap("because", last="just merely", reason="just because: the cause is denied"),
     Trap("because", before=r"(?:\bnot|n['’]t) \w+ ", reason="not because: the cause is denied"),
     Trap("because", last="and or but", before=r". \w+ ", reason="stacked conjunctions"),
-    Trap("because", last="than if maybe", reason="stacked conjunctions"),
+    Trap("because", last="than if maybe more rather", reason="stacked conjunctions"),
     Trap(
         "because",
         before=r"(?:\b(?:is|are|was|were|be|been|am)|['’](?:s|re)) (?:(?:\w+ly|just|only|perhaps|maybe|not) )?",

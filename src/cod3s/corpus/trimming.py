@@ -9,11 +9,11 @@ import re
 # Markers that open a sentence and say nothing, taken off with their comma.
 _MARKERS = (
     "well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|"
-    "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|of course|"
-    "in fact|to be honest|you know|i mean|you see|as a result|in other words|for example"
+    "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|"
+    "of course|in fact|to be honest|you know|i mean|you see|as a result|in other words|for example"
 )
 # Words that only join the sentence to the one before.
-_JOINTS = "and|but|so|or|um|uh|er|then|now|yet"
+_JOINTS = r"and|but|so|or|um|uh|er|then|now|yet|for(?= (?:when|as|if|i|he|she|we|they|it|there)\b)"
 # Adverbs between a connective and its clause ("so naturally he left").
 _ADVERBS = (
     "now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|at least|"
@@ -23,7 +23,7 @@ _IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|
 _LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
 _LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)
 # What any of them can begin with: one look that spares most sides the long lists.
-_FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|it".replace("|", " ").split())
+_FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|for|it".replace("|", " ").split())
 _FILLER = re.compile(r",\s+(?:you know|i mean|i guess|like|sort of|kind of)(?=,)", re.IGNORECASE)
 _TRAILING = re.compile(
     r"(?:,\s+(?:you know|right|though|of course|i mean|obviously|really|basically|okay|i think|i guess|huh|too|"
@@ -38,6 +38,7 @@ _NEW_CLAUSE = re.compile(
     r"[;:—–…]|--|\.\.\.|\s-\s|[!?]['\"”’]?\s"
     r"|\s(?:but|yet|although|though|whereas|because|which is why|which means|therefore)\b"
     r"|,\s(?:so\b|and so\b|thus\b|hence\b|that['’]s why|since\b|for (?:i|he|she|we|they)\b"
+    r"|(?:and|or)\s(?:when|if|as|while|after|before)\b"
     r"|(?:and|or)\s(?:then\s)?(?:i|we|he|she|they|you|it|there|the|that|this|my|his|her|our|their)\b"
     r"|(?:\w+\s){1,3}?(?:said|says|told|added|explained|reported|replied|cried|answered|asked)\b)"
 )
