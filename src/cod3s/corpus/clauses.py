@@ -88,7 +88,7 @@ def opens_clause(text: str) -> bool:
         return second in lexicon.AUXILIARIES
     if small.partition("'")[0] in lexicon.OPENERS or (first[:1].isupper() and small not in lexicon.NO_SUBJECT):
         return True
-    return (small.endswith("s") or small in lexicon.BARE_NOUNS) and _is_verb(second)
+    return (small.endswith("s") or small in lexicon.BARE_NOUNS) and (second == "of" or _is_verb(second))
 
 
 def tells_a_consequence(first: str, second: str) -> bool:
@@ -206,7 +206,7 @@ def _is_noun_and_verb(noun: str, verb: str) -> bool:
 
 
 def _is_verb(token: str) -> bool:
-    if token in lexicon.VERBS or (token.endswith("ed") and len(token) > 4):
+    if token in lexicon.VERBS or _ends_as_past(token):
         return True
     base, apostrophe, ending = token.partition("'")
     if not apostrophe:
@@ -215,4 +215,8 @@ def _is_verb(token: str) -> bool:
 
 
 def _is_past(token: str) -> bool:
-    return token in lexicon.PAST or (token.endswith("ed") and len(token) > 4)
+    return token in lexicon.PAST or _ends_as_past(token)
+
+
+def _ends_as_past(token: str) -> bool:
+    return token.endswith("ed") and len(token) > 3 and token not in lexicon.NO_PAST

@@ -84,6 +84,10 @@ BASE_VERBS = _REGULAR
 # Forms that are as often a noun ("the approach", "her shows"): they count as a verb only where a verb can stand.
 MAYBE_NOUNS = (BASE_VERBS | frozenset(map(_third_person, _REGULAR))) - AUXILIARIES
 PAST = _words("was were had did wasn't weren't hadn't didn't could couldn't would wouldn't") | _IRREGULAR_PAST
+# Words in -ed that are no past form.
+NO_PAST = _words(
+    "feed seed need deed weed reed speed breed bleed indeed exceed succeed hundred sacred naked wicked shed"
+)
 VERBS = AUXILIARIES | MAYBE_NOUNS | PAST
 BEFORE_NOUNS = (DETERMINERS - _words("one all both each")) | _words(
     """of in on at by for from with to into about over under between than as and or no not very such own same other
