@@ -46,15 +46,16 @@ def sts(
                 data, load_encoder(name), bits=numbers(bits, "--bits"), codes=kinds, seeds=seeds, fit=fitting
             )
             advance(1)
-    settings = {
+    settings: dict[str, str | int] = {
         "data": file.name,
         "pairs": len(data.pairs),
         "rejected": len(data.rejected),
         "distinct_scores": data.distinct_scores,
         "seeds": f"1234-{1233 + seeds}",
-        "fit": fit.name if fit else "the same sentences",
         "version": __version__,
     }
+    if set(kinds) - {"random"}:
+        settings["fit"] = fit.name if fit else "the same sentences"
     caption = " | ".join(f"{name} {value}" for name, value in settings.items())
     if plot:
         plot_sts(rows, plot, caption)
