@@ -145,6 +145,8 @@ def _sides_of_opening(pattern: Pattern, right: str) -> tuple[str, str]:
 
 def _pair(pattern: Pattern, first: str, rest: str, limits: Limits) -> CausalPair | str:
     """The pair of the `first` side and the one that opens the `rest`, or the reason why they make none."""
+    if pattern.wary == "both" and first and not tells_of_trouble(first):
+        return "opens a question or a topic"
     reason = _side_fault(first, pattern.first_phrase, limits)
     if reason:
         return reason
@@ -167,7 +169,5 @@ def _match_fault(pattern: Pattern, first: str, second: str) -> str | None:
     if pattern.order == "so" and not pattern.second_phrase and not opens_clause(second):
         return "no subject"
     if pattern.wary != "none" and not tells_a_consequence(first, second):
-        return "opens a question or a topic"
-    if pattern.wary == "both" and not tells_of_trouble(first):
         return "opens a question or a topic"
     return "both sides are the same" if first.casefold() == second.casefold() else None

@@ -81,7 +81,7 @@ def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
             continue
         spans.append((start, after))
         start = after
-    if paragraph[start:].strip():
+    if start or paragraph.strip():  # something always follows a sentence's end
         spans.append((start, len(paragraph)))
     return spans
 

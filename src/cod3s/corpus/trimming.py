@@ -44,8 +44,7 @@ _NEW_CLAUSE = re.compile(
 )
 _SPLICE = re.compile(r",\s(?:i|we|he|she|they|you|it|there|that)(?:['’]\w+)?\s")
 _SUBORDINATE = re.compile(r"(?:if|when|whenever|while|once|after|before|as|although|though|unless|until)\b")
-_ANY_QUOTE = re.compile(r"[\"'“”‘’]")
-_QUOTE = re.compile(r"[\"“”‘]|(?<=[.,!?])['’](?=\s|$)|(?<=\s)['’](?=\w)")
+_QUOTE = re.compile(r"[\"'“”‘’]")
 _EDGES = " \t,;:.!…—–-"
 
 
@@ -75,10 +74,15 @@ def trim_second(side: str) -> str:
 
 def find_quote(side: str) -> int:
     """Where the first quotation mark stands, apostrophes apart; -1 if there is none."""
-    if not _ANY_QUOTE.search(side):
-        return -1
-    found = _QUOTE.search(side)
-    return found.start() if found else -1
+    for found in _QUOTE.finditer(side):
+        at = found.start()
+        if side[at] in '"“”‘':
+            return at
+        before, after = side[:at][-1:], side[at + 1 : at + 2]
+        closes = before in (".", ",", "!", "?") and (not after or after == " ")
+        if closes or (before == " " and after.isalnum()):
+            return at
+    return -1
 
 
 def _without(opening: re.Pattern[str], side: str) -> str:
