@@ -107,8 +107,9 @@ def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> It
             hint="convert it with `iconv -t utf-8`; `cod3s harvest` also takes --errors replace",
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        kind = "zstandard" if path.suffix == ".zst" else "gzip"
         raise FileFormatError(
-            f"{name} is a damaged {path.suffix} file: {error}", hint="copy or download it again"
+            f"{name} is a damaged {kind} file: {error}", hint="copy or download it again"
         ) from error
     finally:
         if binary is not sys.stdin.buffer:

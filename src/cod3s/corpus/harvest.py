@@ -76,7 +76,8 @@ def harvest(
 ) -> Summary:
     """Write the causal pairs of all `paths`, in their order, to the Parquet file `output`.
 
-    Nothing is written unless every file could be read. `progress` is told of bytes of text.
+    Nothing is written unless every file could be read. `progress` is told of bytes of text. More than one worker
+    means processes: a script that asks for them needs the usual `if __name__ == "__main__"`.
     """
     chosen = list(paths)
     _check_places(chosen, output)
