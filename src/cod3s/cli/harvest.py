@@ -119,11 +119,7 @@ def _print_check(path: Path, json: bool) -> None:
     passages = read_passages(path)
     scores = score_patterns(passages)
     if json:
-        rows = [
-            {"name": s.name, "expected": s.expected, "found": s.found, "right": s.right, "precision": s.precision,
-             "recall": s.recall}
-            for s in scores
-        ]  # fmt: skip
+        rows = [score.as_record() for score in scores]
         print_json({"file": path.name, "passages": len(passages), "rows": rows})
         return
     table = [(s.name, s.expected, s.found, s.right, _share(s.precision), _share(s.recall)) for s in scores]

@@ -7,7 +7,7 @@ import gc
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -63,6 +63,10 @@ class _Harvested:
     refused: Counter[str]
 
 
+Harvester = Callable[[Piece], _Harvested]
+Row = tuple[str, ...]  # the values of COLUMNS
+
+
 def harvest(
     paths: Iterable[Path],
     output: Path,
@@ -87,7 +91,7 @@ def harvest(
         with _in_order(partial(_harvest_piece, limits=limits), pieces, workers) as results:
             for result in results:
                 kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
-                write([(*_values(pair), result.source) for pair in kept])
+                write([_row(pair, result.source) for pair in kept])
                 _count(summary, result, kept)
                 progress(result.bytes)
                 if summary.pairs == limit:
@@ -123,8 +127,8 @@ def _harvest_piece(piece: Piece, limits: Limits) -> _Harvested:
     return _Harvested(piece.source, size, findings.sentences, findings.pairs, findings.refused)
 
 
-def _values(pair: CausalPair) -> tuple[str, ...]:
-    return pair.cause, pair.effect, pair.pattern, pair.order
+def _row(pair: CausalPair, source: str) -> Row:
+    return pair.cause, pair.effect, pair.pattern, pair.order, source
 
 
 def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None:
@@ -138,17 +142,16 @@ def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None
 
 
 @contextmanager
-def _writer(path: Path) -> Iterator[Any]:
+def _writer(path: Path) -> Iterator[Callable[[list[Row]], None]]:
     """A function that takes rows; they reach the Parquet file in groups, so that few are held in memory."""
     arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
     schema = arrow.schema([(name, arrow.string()) for name in COLUMNS])
-    held: list[tuple[str, ...]] = []
+    held: list[Row] = []
 
-    def write(rows: list[tuple[str, ...]], least: int = _ROWS_A_GROUP) -> None:
+    def write(rows: list[Row], least: int = _ROWS_A_GROUP) -> None:
         held.extend(rows)
         if len(held) >= least:
-            columns = zip(*held, strict=True) if held else ((),) * len(COLUMNS)
-            file.write_table(arrow.table([list(column) for column in columns], schema=schema))
+            file.write_table(arrow.table([list(column) for column in zip(*held, strict=True)], schema=schema))
             held.clear()
 
     with parquet.ParquetWriter(path, schema, compression="zstd") as file:
@@ -157,7 +160,7 @@ def _writer(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _in_order(function: Any, pieces: Iterable[Piece], workers: int) -> Iterator[Iterator[_Harvested]]:
+def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Iterator[Iterator[_Harvested]]:
     """The results of `function` over `pieces` in their order, from `workers` processes (1: from this one)."""
     if workers == 1:
         yield map(function, pieces)
@@ -175,7 +178,7 @@ def _in_order(function: Any, pieces: Iterable[Piece], workers: int) -> Iterator[
 
 
 def _from_pool(
-    pool: ProcessPoolExecutor, function: Any, pieces: Iterable[Piece], waiting: int
+    pool: ProcessPoolExecutor, function: Harvester, pieces: Iterable[Piece], waiting: int
 ) -> Iterator[_Harvested]:
     futures: deque[Future[_Harvested]] = deque()
     for piece in pieces:

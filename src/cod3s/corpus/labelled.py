@@ -5,8 +5,9 @@ Each line is a JSON object: `text`, `expected` (a list of [cause, effect, patter
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from cod3s.corpus.extract import find_pairs
 from cod3s.errors import FileFormatError
@@ -43,6 +44,10 @@ class Score:
     def recall(self) -> float | None:
         """The share of the expected that was found; None where nothing was expected."""
         return self.right / self.expected if self.expected else None
+
+    def as_record(self) -> dict[str, Any]:
+        """The score as a JSON object."""
+        return {**asdict(self), "precision": self.precision, "recall": self.recall}
 
 
 def read_passages(path: Path) -> list[Passage]:
