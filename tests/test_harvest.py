@@ -256,9 +256,10 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None
 def test_a_killed_run_leaves_no_half_written_file(number: int, leftovers: int, tmp_path: Path) -> None:
     process = cod3s("-", "-o", tmp_path / "pairs.parquet", "-w", "2", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    process.stdin.write(STORY * 3000)  # more than the pieces that may wait: the workers are busy by then
+    process.stdin.write(STORY * 6000)  # more than the pieces that may wait: the unfinished file is open by then
     process.stdin.flush()
-    while not list(tmp_path.iterdir()):
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(process.pid, number)
     process.communicate(timeout=60)

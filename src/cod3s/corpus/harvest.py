@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from os import _exit
 from pathlib import Path
@@ -87,15 +88,20 @@ def harvest(
     _check_places(chosen, output)
     summary = Summary(files=len(chosen))
     pieces = (piece for path in chosen for piece in _pieces_of(path, summary, text_field, errors))
-    with replaced_file(output) as unfinished, _writer(unfinished) as write:
-        with _in_order(partial(_harvest_piece, limits=limits), pieces, workers) as results:
-            for result in results:
-                kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
-                write([_row(pair, result.source) for pair in kept])
-                _count(summary, result, kept)
-                progress(result.bytes)
-                if summary.pairs == limit:
-                    break
+    work = partial(_harvest_piece, limits=limits)
+    # The workers come first: they start while this process is still importing pyarrow.
+    with (
+        _in_order(work, pieces, workers) as results,
+        replaced_file(output) as unfinished,
+        _writer(unfinished) as write,
+    ):
+        for result in results:
+            kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
+            write([_row(pair, result.source) for pair in kept])
+            _count(summary, result, kept)
+            progress(result.bytes)
+            if summary.pairs == limit:
+                break
         if len(summary.empty) == len(chosen):
             raise Cod3sError(f"no text in {', '.join(summary.empty)}", hint="give a file with sentences in it")
     return summary
@@ -168,7 +174,10 @@ def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Ite
     # A fresh interpreter each: a fork would copy the threads of pyarrow and of the progress bar half-alive.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
-        yield _from_pool(pool, function, pieces, waiting=workers * 3)
+        rest = iter(pieces)
+        # So many pieces are under way and no more: this bounds the text in memory, however long the files.
+        under_way = deque(pool.submit(function, piece) for piece in islice(rest, workers * 3))
+        yield _from_pool(pool, function, under_way, rest)
     except BrokenProcessPool as error:
         raise Cod3sError(
             "a worker process was stopped from outside", hint="was the memory full? try fewer --workers"
@@ -178,15 +187,11 @@ def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Ite
 
 
 def _from_pool(
-    pool: ProcessPoolExecutor, function: Harvester, pieces: Iterable[Piece], waiting: int
+    pool: ProcessPoolExecutor, function: Harvester, under_way: deque[Future[_Harvested]], rest: Iterator[Piece]
 ) -> Iterator[_Harvested]:
-    futures: deque[Future[_Harvested]] = deque()
-    for piece in pieces:
-        futures.append(pool.submit(function, piece))
-        if len(futures) >= waiting:  # bounds how much text is in memory, however long the files
-            yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+        under_way.extend(pool.submit(function, piece) for piece in islice(rest, 1))
 
 
 def _prepare_worker() -> None:
