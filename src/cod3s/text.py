@@ -19,9 +19,7 @@ def clean(text: str) -> str:
     """
     line = _SPACES.sub(" ", _CONTROL.sub(" ", unicodedata.normalize("NFC", text))).strip()
     if not line:
-        raise SentenceError(
-            "an empty sentence cannot be encoded", hint="give at least one visible character"
-        )
+        raise SentenceError("an empty sentence cannot be encoded", hint="give at least one visible character")
     return line
 
 
