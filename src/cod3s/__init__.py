@@ -17,7 +17,7 @@ _HOME = {
     "itq_code": "cod3s.lsh",
     "open_bins": "cod3s.bins",
     "build_bins": "cod3s.bins",
-    "sign": "cod3s.sign",
+    "sign": "cod3s.signing",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below

@@ -60,7 +60,7 @@ def require(module: str, extra: str) -> Any:
         if error.name is None or not module.startswith(error.name.split(".")[0]):
             raise
         raise MissingExtraError(
-            f"this needs {module.split('.')[0]!r}, which is not installed",
+            f"this needs {module.split('.', maxsplit=1)[0]!r}, which is not installed",
             hint=f"pip install 'cod3s[{extra}]'",
         ) from error
 

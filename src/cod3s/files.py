@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO, cast
 
 from cod3s.errors import Cod3sError, FileFormatError, require
 
@@ -113,12 +113,11 @@ def open_text(path: Path) -> Iterator[TextIO]:
         ) from error
 
 
-def _open_binary(path: Path) -> io.BufferedIOBase:
+def _open_binary(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".zst":
-        stream = require("zstandard", "corpus").open(path, "rb")
-        return stream  # type: ignore[no-any-return]
+        return cast(IO[bytes], require("zstandard", "corpus").open(path, "rb"))
     return path.open("rb")
 
 

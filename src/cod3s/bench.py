@@ -1,0 +1,84 @@
+"""Measures encoders side by side in one run: rates as ratios, and agreement with a reference.
+
+The machine is noisy, so the encoders take turns in short rounds and each ratio is a median over rounds.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from cod3s.encode import Encoder, Vectors
+from cod3s.errors import Progress
+from cod3s.lsh import random_code
+
+_WHO = (
+    "the baker",
+    "my neighbour",
+    "a young nurse",
+    "our old teacher",
+    "the night guard",
+    "she",
+    "they",
+    "I",
+)
+_DID = ("missed the bus", "found a wallet", "cooked too much rice", "fell asleep", "called the doctor", "won")
+_WHERE = ("", "near the harbour", "at the end of a long and rather tiring week", "in spring", "by accident")
+_WHY = ("", "and nobody noticed", "although the weather was fine and the road was clear", "so we went home")
+
+
+@dataclass(frozen=True)
+class EncoderSpeed:
+    """One encoder's rate, its ratio to the reference, and how far its vectors and bits agree with it."""
+
+    encoder: str
+    sentences_per_second: float
+    ratio: float
+    cosine_mean: float | None  # None where the dimensions differ: another space, nothing to compare
+    cosine_min: float | None
+    equal_bits: float | None
+    equal_signatures: float | None
+
+
+def bench_sentences(number: int, seed: int = 1234) -> list[str]:
+    """Made-up sentences of 2 to about 25 words, the same for the same seed."""
+    draw = random.Random(seed)
+    parts = (_WHO, _DID, _WHERE, _WHY)
+    texts = (" ".join(filter(None, (draw.choice(part) for part in parts))) for _ in range(number))
+    return [f"{text[0].upper()}{text[1:]} {draw.randrange(1000)} times." for text in texts]
+
+
+def bench_encoders(
+    encoders: Sequence[Encoder],
+    sentences: Sequence[str],
+    *,
+    rounds: int = 5,
+    bits: int = 16,
+    progress: Progress,
+) -> list[EncoderSpeed]:
+    """Speed and agreement of each encoder; the first one is the reference."""
+    seconds = np.zeros((len(encoders), rounds))
+    vectors: list[Vectors] = [encoder.encode(sentences) for encoder in encoders]  # also warms up
+    for turn in range(rounds):
+        for number, encoder in enumerate(encoders):
+            start = perf_counter()
+            encoder.encode(sentences)
+            seconds[number, turn] = perf_counter() - start
+            progress(1)
+    rates = len(sentences) / np.median(seconds, axis=1)
+    ratios = np.median(seconds[0] / seconds, axis=1)
+    return [
+        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], own, bits))
+        for encoder, rate, ratio, own in zip(encoders, rates, ratios, vectors, strict=True)
+    ]
+
+
+def _agreement(reference: Vectors, vectors: Vectors, bits: int) -> tuple[float | None, ...]:
+    if reference.shape != vectors.shape:
+        return None, None, None, None
+    cosines = np.einsum("nd,nd->n", reference, vectors)
+    code = random_code(bits, reference.shape[1])
+    equal = code.sign(reference) == code.sign(vectors)
+    return float(cosines.mean()), float(cosines.min()), float(equal.mean()), float(equal.all(axis=1).mean())

@@ -1,0 +1,146 @@
+"""The bins file: one SQLite file with a row per bin and per inner node of the tree.
+
+Signatures in, bins out. A row's signature is a string of 0 and 1; rows with fewer bits than the file signs are
+inner nodes (all sentences whose signature starts so), kept down to a stated depth.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from cod3s.errors import BinsError
+from cod3s.files import existing_file, replaced_file
+from cod3s.lsh import from_text
+from cod3s.records import Bin
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE facts (content TEXT NOT NULL);
+CREATE TABLE bins (
+  signature TEXT PRIMARY KEY, count INTEGER NOT NULL, medoid TEXT NOT NULL, samples TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class BinsFacts:
+    """What made a bins file: signatures of another encoder, code or seed mean other bins."""
+
+    encoder: str
+    code: str
+    bits: int
+    seed: int
+    sentences: int
+    tree_depth: int  # inner nodes are kept for prefixes up to this many bits
+    format: int = _FORMAT
+
+
+def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
+    """Write the file, all or nothing."""
+    with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
+        # The file is thrown away if anything goes wrong, so the journal would protect nothing.
+        database.execute("PRAGMA journal_mode = OFF")
+        database.executescript(_SCHEMA)
+        database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
+        database.executemany(
+            "INSERT INTO bins VALUES (?, ?, ?, ?)",
+            ((row.signature, row.count, row.medoid, json.dumps(row.samples, ensure_ascii=False)) for row in rows),
+        )
+        database.commit()
+
+
+class BinsFile:
+    """An open bins file, read-only; use it as a context manager or call `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = existing_file(path)
+        with self._readable():
+            self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            content = self._database.execute("SELECT content FROM facts").fetchone()
+            facts = json.loads(content[0])
+            if facts["format"] > _FORMAT:
+                raise BinsError(f"{path} has the newer format {facts['format']}", hint="upgrade cod3s")
+            self.facts = BinsFacts(**facts)
+
+    def __enter__(self) -> "BinsFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    @cached_property
+    def populated(self) -> int:
+        """How many bins hold at least one sentence."""
+        return sum(1 for _ in self.bins())
+
+    def get(self, signature: str) -> Bin | None:
+        """The bin or inner node with this signature; None where no sentence fell."""
+        from_text(signature)
+        if len(signature) > self.facts.bits:
+            raise BinsError(
+                f"{signature!r} has {len(signature)} bits, the bins of {self.path} have {self.facts.bits}"
+            )
+        found = list(self._select("WHERE signature = ?", signature))
+        return found[0] if found else None
+
+    def neighbours(self, signature: str) -> list[Bin]:
+        """The populated bins whose signatures differ in one bit, in order of that bit."""
+        flipped = [
+            signature[:place] + ("1" if bit == "0" else "0") + signature[place + 1 :]
+            for place, bit in enumerate(signature)
+        ]
+        return [found for other in flipped if (found := self.get(other))]
+
+    def tree(self, depth: int, root: str = "") -> Iterator[Bin]:
+        """The nodes below `root` down to `depth` bits in all, each before its children, zeros first."""
+        if root:
+            from_text(root)
+        if not len(root) <= depth <= self.facts.tree_depth:
+            raise BinsError(
+                f"{self.path} keeps the tree to depth {self.facts.tree_depth}; {depth} was asked for",
+                hint=f"choose a depth from {len(root)} to {self.facts.tree_depth}",
+            )
+        # Text order is tree order: a prefix sorts before what it starts.
+        yield from self._select(
+            "WHERE length(signature) <= ? AND substr(signature, 1, ?) = ? ORDER BY signature",
+            depth,
+            len(root),
+            root,
+        )
+
+    def bins(self) -> Iterator[Bin]:
+        """All populated bins, in order of signature."""
+        yield from self._select("WHERE length(signature) = ? ORDER BY signature", self.facts.bits)
+
+    def _select(self, where: str, *values: str | int) -> Iterator[Bin]:
+        with self._readable():
+            for signature, count, medoid, samples in self._database.execute(
+                f"SELECT signature, count, medoid, samples FROM bins {where}", values
+            ):
+                yield Bin(signature, count, medoid, tuple(json.loads(samples)))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Damage shows itself anywhere in SQLite; wherever it does, the user hears the same thing."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError, KeyError) as error:
+            raise BinsError(
+                f"{self.path} is not a bins file, or it is damaged: {error}",
+                hint="make it again with `cod3s bins build`",
+            ) from error
+
+
+def open_bins(path: str | Path) -> BinsFile:
+    """The bins file at `path`, checked and open for reading."""
+    return BinsFile(Path(path))

@@ -1,0 +1,34 @@
+"""Options that several commands share, so that they read and mean the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.errors import Cod3sError
+
+EncoderOption = Annotated[
+    str,
+    typer.Option(
+        "--encoder", "-e", help="static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER."
+    ),
+]
+BitsOption = Annotated[int, typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the hyperplanes; 1234 is the original's.")]
+CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
+ColumnOption = Annotated[
+    str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
+SentencesArgument = Annotated[
+    Path,
+    typer.Argument(help="Sentences, one a line (also .gz, .zst), a table with --column, or - for stdin."),
+]
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """The whole numbers of a comma-separated list, in order, each once."""
+    try:
+        return sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise Cod3sError(f"{option} takes whole numbers with commas between them, not {text!r}") from None

@@ -1,0 +1,70 @@
+"""`cod3s sign`: signatures of sentences, and how far apart they lie."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.options import BitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
+from cod3s.cli.output import print_json, print_table, say
+from cod3s.errors import Cod3sError
+
+_MOST_COMPARED = 100  # sentences; their pairs grow with the square
+
+
+def register(app: typer.Typer) -> None:
+    app.command("sign", epilog='Example: cod3s sign "He lost his keys." "He could not get in."')(sign)
+
+
+def sign(
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign.")] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
+    ] = None,
+    column: ColumnOption = None,
+    bits: BitsOption = 16,
+    encoder: EncoderOption = "fast",
+    code: CodeOption = "random",
+    seed: SeedOption = 1234,
+    json: JsonOption = False,
+) -> None:
+    """Sign sentences: bits, margin (|cosine| to the nearest hyperplane) and, for pairs, Hamming and cosine.
+
+    A margin near 0 marks a fragile signature: a small change of the sentence or of the arithmetic flips a bit.
+    """
+    from cod3s.encode import load_encoder
+    from cod3s.sentences import read_sentences
+    from cod3s.signing import FRAGILE_MARGIN, open_code
+    from cod3s.signing import sign as sign_sentences
+
+    sentences = list(texts or []) + (list(read_sentences(input, column)) if input else [])
+    if not sentences:
+        raise Cod3sError("there is no sentence to sign", hint='give one: cod3s sign "It rained all day."')
+    chosen = load_encoder(encoder)
+    compared = len(sentences) <= _MOST_COMPARED
+    signed = sign_sentences(
+        sentences, encoder=chosen, code=open_code(code, chosen, bits, seed), with_pairs=compared
+    )
+    if not compared:
+        say(f"{len(sentences)} sentences: pairs are compared for at most {_MOST_COMPARED}")
+    if json:
+        print_json(asdict(signed))
+        return
+    settings = f"encoder {signed.encoder} | code {signed.code} | bits {signed.bits} | seed {signed.seed}"
+    rows = [
+        (
+            number,
+            row.signature,
+            f"{row.margin:.4f}" + (" fragile" if row.margin < FRAGILE_MARGIN else ""),
+            row.text,
+        )
+        for number, row in enumerate(signed.sentences)
+    ]
+    print_table("Signatures", ("#", "signature", "margin", "sentence"), rows, settings)
+    if signed.pairs:
+        pairs = [
+            (f"{pair.a} – {pair.b}", pair.hamming, f"{pair.estimate:.3f}", f"{pair.cosine:.3f}")
+            for pair in signed.pairs
+        ]
+        print_table("Pairs", ("pair", "Hamming", "estimated cosine", "cosine"), pairs)

@@ -1,0 +1,79 @@
+"""`cod3s sts`: do signatures keep meaning? Correlation with human similarity scores."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cod3s.cli.options import JsonOption, numbers
+from cod3s.cli.output import print_json, print_table, progress, say
+
+if TYPE_CHECKING:
+    from cod3s.sts import StsRow
+
+
+def register(app: typer.Typer) -> None:
+    app.command("sts", epilog="Example: cod3s sts sts-dev.tsv --encoder fast --encoder static --plot rho.png")(sts)
+
+
+def sts(
+    file: Annotated[Path, typer.Argument(help="STSbenchmark: the tab-separated release, or the comma form.")],
+    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it for more rows.")] = [  # noqa: B006 - typer copies the default
+        "fast"
+    ],
+    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",
+    codes: Annotated[str, typer.Option("--codes", help="random, median, itq, with commas.")] = "random",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Hyperplane draws, from 1234 on.")] = 5,
+    fit: Annotated[
+        Path | None, typer.Option("--fit", help="STS file whose sentences (not scores) fit learned codes.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write a PNG of rho against bits.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
+    from cod3s import __version__
+    from cod3s.encode import load_encoder
+    from cod3s.sts import plot_sts, read_sts, sts_rows
+
+    data = read_sts(file)
+    for line, reason in data.rejected:
+        say(f"{file}, line {line}: left out, {reason}")
+    fitting = sorted({text for pair in read_sts(fit).pairs for text in (pair.a, pair.b)}) if fit else None
+    kinds = codes.split(",")
+    rows: list[StsRow] = []
+    with progress("encoders", len(encoder)) as advance:
+        for name in encoder:
+            rows += sts_rows(
+                data, load_encoder(name), bits=numbers(bits, "--bits"), codes=kinds, seeds=seeds, fit=fitting
+            )
+            advance(1)
+    settings = {
+        "data": file.name,
+        "pairs": len(data.pairs),
+        "rejected": len(data.rejected),
+        "distinct_scores": data.distinct_scores,
+        "seeds": f"1234-{1233 + seeds}",
+        "fit": fit.name if fit else "the same sentences",
+        "version": __version__,
+    }
+    caption = " | ".join(f"{name} {value}" for name, value in settings.items())
+    if plot:
+        plot_sts(rows, plot, caption)
+        say(f"plot: {plot}")
+    if json:
+        print_json({"settings": settings, "rows": [asdict(row) for row in rows]})
+    else:
+        _print_rows(rows, numbers(bits, "--bits"), caption)
+
+
+def _print_rows(rows: "list[StsRow]", lengths: list[int], settings: str) -> None:
+    """The paper's shape: one line per encoder and code, one column per length, the full cosine last."""
+    table = []
+    for encoder, kind in dict.fromkeys((row.encoder, row.code) for row in rows if row.bits):
+        own = {row.bits: row for row in rows if row.encoder == encoder and row.code == kind}
+        full = next(row.rho for row in rows if row.encoder == encoder and row.code == "cosine")
+        cells = [f"{own[bits].rho:.3f} ± {own[bits].sd:.3f}" for bits in lengths]
+        table.append((encoder, kind, *cells, f"{full:.3f}"))
+    columns = ("encoder", "code", *(f"{bits} bits" for bits in lengths), "cosine")
+    print_table("Spearman's rho with human scores (mean ± sd over seeds)", columns, table, settings)

@@ -1,0 +1,33 @@
+"""Encoders: sentences → unit vectors. `load_encoder` opens one by name; fetches nothing by itself."""
+
+from pathlib import Path
+
+from cod3s.encode.protocol import Encoder, Vectors
+from cod3s.errors import EncoderError, did_you_mean
+
+__all__ = ["ENCODERS", "Encoder", "Vectors", "load_encoder"]
+
+ENCODERS = {
+    "static": "averaged word vectors, 256-d, in the base install, tens of thousands of sentences a second",
+    "fast": "all-MiniLM-L6-v2 (or fast:FOLDER) on CTranslate2, float32, the bits of sbert",
+    "fast-int8": "the same in int8: faster still, but some bits flip (see docs/encoders.md)",
+    "sbert": "all-MiniLM-L6-v2 (or sbert:NAME, sbert:FOLDER) by sentence-transformers",
+}
+
+
+def load_encoder(name: str = "fast") -> Encoder:
+    """The encoder called `name`: one of ENCODERS, with `:FOLDER` or `:NAME` for a model of your own."""
+    kind, _, model = name.partition(":")
+    if kind == "static" and not model:
+        from cod3s.encode.static import StaticEncoder
+
+        return StaticEncoder()
+    if kind in ("fast", "fast-int8"):
+        from cod3s.encode.fast import FastEncoder
+
+        return FastEncoder(Path(model) if model else None, "float32" if kind == "fast" else "int8")
+    if kind == "sbert":
+        from cod3s.encode.sbert import SbertEncoder
+
+        return SbertEncoder(model)
+    raise EncoderError(f"no encoder is called {name!r}", hint=did_you_mean(name, ENCODERS))

@@ -1,0 +1,132 @@
+"""Converts a BERT-type encoder (safetensors) to CTranslate2, with numpy alone.
+
+A Hugging Face or sentence-transformers folder in, an engine folder out.
+"""
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import EncoderError
+from cod3s.files import read_json
+
+Weights = dict[str, npt.NDArray[np.float32]]
+
+# Position rows before the first real one (RoBERTa counts from its padding index + 1).
+_POSITION_OFFSET = {"bert": 0, "roberta": 2, "xlm-roberta": 2}
+
+
+@cache
+def ctranslate2_specs() -> Any:
+    """The `ctranslate2.specs` module, which describes models to be converted.
+
+    It imports torch where torch happens to be installed, only to convert torch tensors, which this project
+    never hands to it: seconds of start-up for nothing. Hiding torch for that one import avoids it.
+    """
+    hide = "torch" not in sys.modules
+    if hide:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import ctranslate2.specs
+    finally:
+        if hide:
+            del sys.modules["torch"]
+    return ctranslate2.specs
+
+
+def convert_encoder(folder: Path, output: Path) -> None:
+    """Write `folder`'s encoder into `output` as a float32 engine model."""
+    config = read_json(folder / "config.json")
+    weights = read_weights(folder)
+    specs = ctranslate2_specs()
+    encoder = specs.TransformerEncoderSpec(
+        config["num_hidden_layers"],
+        config["num_attention_heads"],
+        pre_norm=False,
+        activation=_activation(config.get("hidden_act", "gelu")),
+        layernorm_embedding=True,
+    )
+    fill_bert_encoder(encoder, weights, config)
+    spec = specs.TransformerEncoderModelSpec(encoder)
+    spec.config.layer_norm_epsilon = config["layer_norm_eps"]
+    # Callers hand over token ids, so the names only have to be as many as the rows.
+    spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
+    spec.config.unk_token = "0"
+    spec.validate()
+    spec.optimize(quantization=None)
+    spec.save(str(output))
+
+
+def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> None:
+    """Copy the weights of a BERT-type encoder into a CTranslate2 `TransformerEncoderSpec`."""
+    offset = _position_offset(config)
+    spec.scale_embeddings = False
+    spec.embeddings[0].weight = weights["embeddings.word_embeddings.weight"]
+    # Every token is of type 0 here, so the type vector is one more constant per position.
+    positions = weights["embeddings.position_embeddings.weight"][offset:]
+    spec.position_encodings.encodings = positions + weights["embeddings.token_type_embeddings.weight"][0]
+    _fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")
+    for number, layer in enumerate(spec.layer):
+        name = f"encoder.layer.{number}"
+        parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
+        projection = layer.self_attention.linear[0]
+        projection.weight = np.concatenate([weights[f"{part}.weight"] for part in parts])
+        projection.bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+        _fill_linear(layer.self_attention.linear[1], weights, f"{name}.attention.output.dense")
+        _fill_norm(layer.self_attention.layer_norm, weights, f"{name}.attention.output.LayerNorm")
+        _fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
+        _fill_linear(layer.ffn.linear_1, weights, f"{name}.output.dense")
+        _fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
+
+
+def read_weights(folder: Path) -> Weights:
+    """All tensors of `model.safetensors` as float32, without a `bert.` or `roberta.` prefix."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise EncoderError(
+            f"no model.safetensors in {folder}",
+            hint="save the model again with safetensors; pickled weights are not opened",
+        )
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise EncoderError(f"{path} is damaged: {error}", hint="copy or download it again") from error
+    return {
+        name.removeprefix("bert.").removeprefix("roberta."): tensor.astype(np.float32)
+        for name, tensor in tensors.items()
+    }
+
+
+def _position_offset(config: dict[str, Any]) -> int:
+    kind = config.get("model_type")
+    if kind not in _POSITION_OFFSET:
+        raise EncoderError(
+            f"a {kind!r} model cannot run on the fast backend (it runs {', '.join(_POSITION_OFFSET)})",
+            hint="use it through sentence-transformers: --encoder sbert:FOLDER",
+        )
+    return _POSITION_OFFSET[kind]
+
+
+def _activation(name: str) -> Any:
+    known = ctranslate2_specs().Activation
+    names = {"gelu": known.GELU, "relu": known.RELU, "gelu_new": known.GELUTanh}
+    if name not in names:
+        raise EncoderError(
+            f"activation {name!r} cannot run on the fast backend", hint="use --encoder sbert:FOLDER"
+        )
+    return names[name]
+
+
+def _fill_linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _fill_norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]

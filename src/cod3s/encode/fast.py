@@ -1,0 +1,130 @@
+"""The `fast` encoder: a BERT-type sentence encoder on CTranslate2, no torch and no sentence-transformers.
+
+The model is converted once into the cache folder. float32 gives the reference's bits; int8 is a named choice.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode.batches import length_sorted_batches
+from cod3s.encode.convert import convert_encoder
+from cod3s.encode.minilm import NAME, SHA256, minilm_folder
+from cod3s.encode.protocol import Vectors, unit
+from cod3s.errors import EncoderError
+from cod3s.files import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
+
+_BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md
+
+
+class FastEncoder:
+    """Mean-pooled token states, one single-threaded worker per core, batches of like length."""
+
+    def __init__(self, folder: Path | None = None, compute_type: str = "float32") -> None:
+        import ctranslate2
+
+        engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
+        facts = read_json(engine_folder / "encoder.json")
+        self.id = f"{'fast' if compute_type == 'float32' else 'fast-int8'}:{name}@{facts['sha256'][:8]}"
+        self.dim: int = facts["dim"]
+        self._tokenizer = _tokenizer(engine_folder / "tokenizer.json", facts["max_tokens"])
+        self._workers = os.cpu_count() or 1
+        self._model = ctranslate2.Encoder(
+            str(engine_folder), compute_type=compute_type, inter_threads=self._workers, intra_threads=1
+        )
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(sentences))]
+        vectors = np.empty((len(ids), self.dim), np.float32)
+
+        def fill(batch: list[int]) -> None:
+            vectors[batch] = self._pooled([ids[index] for index in batch])
+
+        batches = length_sorted_batches([len(row) for row in ids], _BATCH_TOKENS)
+        with ThreadPoolExecutor(self._workers) as pool:
+            list(pool.map(fill, batches))
+        return unit(vectors)
+
+    def _pooled(self, ids: list[list[int]]) -> npt.NDArray[np.float32]:
+        """The sum of the states of each row's own tokens: the mean up to its length, which `unit` removes."""
+        states = np.asarray(self._model.forward_batch(ids).last_hidden_state)  # (batch, longest, dim)
+        lengths = np.array([len(row) for row in ids])[:, None]  # (batch, 1)
+        real = (np.arange(states.shape[1]) < lengths).astype(np.float32)  # (batch, longest)
+        pooled: npt.NDArray[np.float32] = np.einsum("btd,bt->bd", states, real)
+        return pooled
+
+
+def _embedded_model() -> tuple[Path, str]:
+    cached = cache_folder() / "encoders" / SHA256[:16]
+    return (cached if _is_sound(cached) else _convert(minilm_folder(), cached, SHA256)), NAME
+
+
+def _user_model(folder: Path) -> tuple[Path, str]:
+    if not folder.is_dir():
+        raise EncoderError(
+            f"the fast backend needs a model folder; there is none at {folder}",
+            hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
+        )
+    digest = sha256(existing_file(folder / "model.safetensors"))
+    cached = cache_folder() / "encoders" / digest[:16]
+    return (cached if _is_sound(cached) else _convert(folder, cached, digest)), folder.resolve().name
+
+
+def _convert(folder: Path, cached: Path, digest: str) -> Path:
+    """Convert into `cached`, all or nothing; the checksum of the result is kept beside it."""
+    _require_mean_pooling(folder)
+    with replaced_folder(cached) as partial:
+        convert_encoder(folder, partial)
+        copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")
+        config = read_json(folder / "config.json")
+        facts = {
+            "sha256": digest,
+            "engine_sha256": sha256(partial / "model.bin"),
+            "dim": config["hidden_size"],
+            "max_tokens": _max_tokens(folder, config),
+        }
+        write_json(partial / "encoder.json", facts)
+    return cached
+
+
+def _is_sound(cached: Path) -> bool:
+    """Whether an earlier conversion is there, whole and unchanged."""
+    if not (cached / "encoder.json").is_file() or not (cached / "model.bin").is_file():
+        return False
+    return bool(read_json(cached / "encoder.json")["engine_sha256"] == sha256(cached / "model.bin"))
+
+
+def _require_mean_pooling(folder: Path) -> None:
+    """Plain BERT folders get mean pooling, as in the paper's comparison; other recipes are refused."""
+    if not (folder / "modules.json").is_file():
+        return
+    kinds = [module["type"].rsplit(".", 1)[-1] for module in read_json(folder / "modules.json")]
+    extra = set(kinds) - {"Transformer", "Pooling", "Normalize"}
+    pooling = read_json(folder / "1_Pooling" / "config.json") if "Pooling" in kinds else {}
+    modes = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
+    if extra or modes not in ([], ["pooling_mode_mean_tokens"]):
+        raise EncoderError(
+            f"{folder.name} uses {', '.join(sorted(extra) or modes)}; the fast backend only pools by the mean",
+            hint="use --encoder sbert:FOLDER",
+        )
+
+
+def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
+    path = folder / "sentence_bert_config.json"
+    wanted = read_json(path).get("max_seq_length") if path.is_file() else None
+    return min(int(wanted or 512), int(config["max_position_embeddings"]) - 2)
+
+
+def _tokenizer(path: Path, max_tokens: int) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer

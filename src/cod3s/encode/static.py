@@ -1,0 +1,49 @@
+"""The `static` encoder: averaged word vectors (WordLlama, 256-d), no torch. For quick looks and `select`."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from cod3s.encode.batches import length_sorted_batches
+from cod3s.encode.protocol import Vectors, unit
+
+_MAX_TOKENS = 512  # of one sentence; what follows is not read
+_BATCH_TOKENS = 8192
+
+
+class StaticEncoder:
+    """Mean of the tokens' vectors; word order does not count. The weights are inside the wheel."""
+
+    id = "static:wordllama-l2-supercat-256"
+    dim = 256
+
+    def __init__(self) -> None:
+        from wordllama import WordLlama
+
+        spec = find_spec("wordllama")
+        assert spec is not None
+        assert spec.origin is not None
+        # The package's own folder as cache, and no download: the weights that came with pip are used.
+        self._model = WordLlama.load(cache_dir=Path(spec.origin).parent, disable_download=True)
+        self._model.tokenizer.no_padding()
+        self._model.tokenizer.enable_truncation(_MAX_TOKENS)
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        table = self._model.embedding
+        tokens = self._model.tokenizer.encode_batch_fast(list(sentences), add_special_tokens=False)
+        ids = [np.minimum(encoding.ids, len(table) - 1) for encoding in tokens]
+        vectors = np.zeros((len(ids), self.dim), np.float32)
+        lengths = [len(row) for row in ids]
+        for batch in length_sorted_batches(lengths, _BATCH_TOKENS):
+            counts = np.array([lengths[index] for index in batch])
+            filled = counts > 0
+            if not filled.any():
+                continue
+            flat = table[np.concatenate([ids[index] for index in batch]).astype(np.intp)]
+            starts = np.concatenate([[0], np.cumsum(counts[filled])[:-1]])
+            rows = np.array(batch)[filled]
+            # Double precision makes the sum independent of the neighbours in the batch.
+            vectors[rows] = np.add.reduceat(flat.astype(np.float64), starts, axis=0)
+        return unit(vectors)

@@ -1,0 +1,35 @@
+"""Locality-sensitive hashing: vectors → signatures whose Hamming distance follows the angle."""
+
+from cod3s.lsh.codes import CODES, SEED, Code, itq_code, load_code, median_code, random_code
+from cod3s.lsh.signatures import (
+    MAX_BITS,
+    Bits,
+    Packed,
+    check_bits,
+    cosine_estimate,
+    from_text,
+    hamming,
+    pack,
+    to_text,
+    unpack,
+)
+
+__all__ = [
+    "CODES",
+    "MAX_BITS",
+    "SEED",
+    "Bits",
+    "Code",
+    "Packed",
+    "check_bits",
+    "cosine_estimate",
+    "from_text",
+    "hamming",
+    "itq_code",
+    "load_code",
+    "median_code",
+    "pack",
+    "random_code",
+    "to_text",
+    "unpack",
+]

@@ -1,0 +1,65 @@
+"""Signatures as data: bits, packed bytes, strings; Hamming distance and what it says about the cosine.
+
+A bit array is bool (n, bits); packed it is uint8 (n, ceil(bits / 8)), first bit first.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import SignatureError
+
+Bits = npt.NDArray[np.bool_]
+Packed = npt.NDArray[np.uint8]
+
+MAX_BITS = 256
+
+
+def check_bits(bits: int) -> int:
+    """`bits` itself when it can be a signature's length, 1 to 256; else a clear error."""
+    if not 1 <= bits <= MAX_BITS:
+        raise SignatureError(f"a signature of {bits} bits was asked for", hint=f"choose 1 to {MAX_BITS} bits")
+    return bits
+
+
+def pack(bits: Bits) -> Packed:
+    """Eight bits a byte; the last byte is filled up with zeros."""
+    return np.packbits(bits, axis=-1)
+
+
+def unpack(packed: Packed, bits: int) -> Bits:
+    """The bit array that `pack` was given; `bits` says how many of the last byte's count."""
+    width = packed.shape[-1]
+    if not 8 * (width - 1) < bits <= 8 * width:
+        raise SignatureError(f"{width} packed bytes cannot hold a signature of {bits} bits")
+    return np.unpackbits(packed, axis=-1, count=bits).astype(bool)
+
+
+def to_text(bits: Bits) -> list[str]:
+    """Each row as a string of 0 and 1, in token order."""
+    rows = np.ascontiguousarray(bits).astype(np.uint8) + ord("0")
+    return [row.tobytes().decode("ascii") for row in rows]
+
+
+def from_text(signature: str, bits: int | None = None) -> Bits:
+    """One signature's bits (bits,) from a string of 0 and 1; a wrong length or character is an error."""
+    if not signature or set(signature) - {"0", "1"}:
+        raise SignatureError(f"{signature!r} is not a signature", hint="write it as a string of 0 and 1")
+    if bits is not None and len(signature) != bits:
+        raise SignatureError(f"{signature!r} has {len(signature)} bits, {bits} were needed")
+    check_bits(len(signature))
+    found: Bits = np.frombuffer(signature.encode("ascii"), np.uint8) == ord("1")
+    return found
+
+
+def hamming(a: Packed, b: Packed) -> npt.NDArray[np.intp]:
+    """How many bits differ, by popcount; the leading axes broadcast: (n, 1, w) and (m, w) give (n, m)."""
+    if a.shape[-1] != b.shape[-1]:
+        raise SignatureError(f"signatures of {a.shape[-1]} and {b.shape[-1]} bytes cannot be compared")
+    distance: npt.NDArray[np.intp] = np.bitwise_count(np.bitwise_xor(a, b)).sum(axis=-1, dtype=np.intp)
+    return distance
+
+
+def cosine_estimate(distance: npt.ArrayLike, bits: int) -> npt.NDArray[np.float64]:
+    """The cosine that a Hamming distance stands for: cos(pi * distance / bits), section 3 of the paper."""
+    cosine: npt.NDArray[np.float64] = np.cos(np.pi * np.asarray(distance, np.float64) / bits)
+    return cosine
