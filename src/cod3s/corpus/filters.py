@@ -83,9 +83,7 @@ def _symbols() -> Filter:
 def _dangling() -> Filter:
     # Whole words: the original compared the ends of strings, and so also dropped "describe" and "the tube".
     ending = rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_DANGLING})[^\p{{L}}\p{{N}}]*$"
-    return Filter(
-        "dangling", "the target breaks off: it ends in be, maybe, it is, …", _matches("target", ending)
-    )
+    return Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", _matches("target", ending))
 
 
 def _repeated() -> Filter:

@@ -6,10 +6,6 @@ it on a line from 0 to 2^64; a fixed stretch of that line is dev, another test, 
 """
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import duckdb
 
 from cod3s.errors import Cod3sError
 
@@ -17,7 +13,7 @@ SPLITS = ("train", "dev", "test")
 _END = 1 << 64
 
 # `clean` is cod3s.text.clean in SQL; most text is clean already, and the cheap test skips the costly mending.
-_MACROS = r"""
+MACROS = r"""
 CREATE OR REPLACE MACRO clean(t) AS
   CASE WHEN regexp_full_match(t, '[!-~]+( [!-~]+)*') THEN t
   ELSE trim(regexp_replace(nfc_normalize(t), '[\p{Z}\p{Cc}]+', ' ', 'g')) END;
@@ -45,17 +41,3 @@ class HeldOut:
         width = int(self.share * _END)
         ends = {"dev": (0, width), "test": (width, 2 * width), "train": (2 * width, _END)}
         return ends[split]
-
-
-def connect(folder: Path | None = None, memory: str = "2GB", threads: int | None = None) -> Any:
-    """A DuckDB connection that knows the macros, keeps to `memory` and spills into `folder`."""
-    settings: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
-    if folder is not None:
-        settings["temp_directory"] = str(folder)
-    if threads is not None:
-        settings["threads"] = threads
-    connection = duckdb.connect(config=settings)
-    for macro in _MACROS.split(";\n"):
-        if macro.strip():
-            connection.execute(macro).fetchall()
-    return connection

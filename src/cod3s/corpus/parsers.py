@@ -74,11 +74,7 @@ def causalbank_parser(order: str) -> Parser:
 
 
 def _with_known_order(row: Row) -> Row | Damaged:
-    return (
-        row
-        if row[2] in ORDERS
-        else Damaged(f"the order is {row[2][:40]!r}, needed is because, so or nothing")
-    )
+    return row if row[2] in ORDERS else Damaged(f"the order is {row[2][:40]!r}, needed is because, so or nothing")
 
 
 def json_keys(line: str) -> list[str]:

@@ -28,6 +28,10 @@ class Place:
     def __truediv__(self, name: str) -> "Place":
         return Place(f"{self.path}/{name}", f"{self.url}/{name}")
 
+    def with_suffix(self, suffix: str) -> "Place":
+        """This place with `suffix` after its name."""
+        return Place(self.path + suffix, self.url + suffix)
+
     @property
     def name(self) -> str:
         return self.path.rsplit("/", 1)[-1]
@@ -46,11 +50,16 @@ class Place:
         """The path on this machine, or None when the place is elsewhere."""
         return Path(self.path) if isinstance(self.system, fs.LocalFileSystem) else None
 
-    def kind(self) -> fs.FileType:
-        return self.system.get_file_info(self.path).type
+    def size(self) -> int | None:
+        """In bytes; None where there is no file."""
+        size: int | None = self.system.get_file_info(self.path).size
+        return size
 
     def exists(self) -> bool:
-        return bool(self.kind() != fs.FileType.NotFound)
+        return bool(self.system.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    def is_folder(self) -> bool:
+        return bool(self.system.get_file_info(self.path).type == fs.FileType.Directory)
 
     def files(self) -> list["Place"]:
         """All files below this folder in order of name, hidden ones left out."""
@@ -61,7 +70,7 @@ class Place:
     def remove(self) -> None:
         """Delete the file, or the folder with all it holds; nothing happens where there is none."""
         with suppress(FileNotFoundError):
-            if self.kind() == fs.FileType.Directory:
+            if self.is_folder():
                 self.system.delete_dir(self.path)
             else:
                 self.system.delete_file(self.path)

@@ -118,15 +118,13 @@ class Reader:
     def _unknown(self, number: int, found: str) -> FileFormatError:
         return FileFormatError(
             f"{self.place.url}, line {number}: not a known format of pairs; {found}",
-            hint="known are Parquet, JSONL, TSV with a header, and the because_mode/ and therefore_mode/ of CausalBank",
+            hint="known are Parquet, JSONL, TSV with a header, and CausalBank's because_mode/ and therefore_mode/",
         )
 
     def _report(self, where: str, reason: str, tally: Tally) -> None:
         message = f"{self.place.url}, {where}: {reason}"
         if not self.skip_bad:
-            raise FileFormatError(
-                message, hint="mend the row, or count and skip such rows with --bad-rows skip"
-            )
+            raise FileFormatError(message, hint="mend the row, or count and skip such rows with --bad-rows skip")
         tally.bad += 1
         if len(tally.examples) < 3:
             tally.examples.append(message)
@@ -166,13 +164,11 @@ def find_files(paths: Sequence[str]) -> list[Place]:
     for path in paths:
         here = place(path)
         if not here.exists():
-            raise Cod3sError(
-                f"no file at {path}", hint="check the spelling; relative paths start at this folder"
-            )
-        inside = here.files()
-        found += inside or [here]
-        if not inside and here.local is not None and here.local.is_dir():
+            raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
+        inside = here.files() if here.is_folder() else [here]
+        if not inside:
             raise Cod3sError(f"the folder {path} holds no files")
+        found += inside
     return found
 
 

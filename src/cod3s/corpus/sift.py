@@ -14,14 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cod3s.corpus.database import connect
 from cod3s.corpus.filters import find_filters, removed_by
-from cod3s.corpus.keys import connect
-from cod3s.corpus.places import Place, place
+from cod3s.corpus.places import Place
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
 
 OTHER_ORDER = "order"
-"""The funnel's name for pairs that were said the other way round, and teach the inverse relation."""
+BLANK = "blank"
+SIFT_REASONS = {
+    OTHER_ORDER: "said the other way round (X because Y, or X, so Y): teaches the inverse relation",
+    BLANK: "a side is empty: nothing to sign",
+}
+"""What removes pairs whatever filters were chosen."""
 
 _BATCH_ROWS = 65_536
 
@@ -49,12 +54,12 @@ class Sifter:
 
     def __call__(self, file: Place, relation: Relation, part: Place) -> Sifted:
         """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""
-        facts = place(f"{part.url}.json")
+        facts = part.with_suffix(".json")
         if facts.exists():
             return Sifted(**facts.read_json())
         tally, removed = Tally(), Counter[str]()
         reader = Reader(file, self._names, self._skip_bad)
-        with place(f"{part.url}.parquet").replaced() as stream:
+        with part.with_suffix(".parquet").replaced() as stream:
             kept = self._write_kept(reader, relation, tally, removed, stream)
         sifted = Sifted(tally.read, tally.bad, tally.examples, dict(removed), kept)
         facts.write_json(asdict(sifted))
@@ -101,9 +106,12 @@ class Sifter:
               md5_number_lower({first}_bare || chr(31) || {second}_bare) AS tie,
               md5_number_upper(source_bare) AS source_hash, md5_number_upper(target_bare) AS target_hash
             FROM (
-              SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' ELSE {self._filters} END AS removed,
+              SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' WHEN source = '' OR target = '' THEN '{BLANK}'
+                ELSE {self._filters} END AS removed,
                 same_text(source) AS source_bare, same_text(target) AS target_bare
-              FROM (SELECT clean({source}) AS source, clean({target}) AS target, "order", pattern, corpus FROM pairs)
+              FROM (
+                SELECT clean({source}) AS source, clean({target}) AS target, "order", pattern, corpus FROM pairs
+              )
             )"""
 
 

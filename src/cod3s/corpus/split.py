@@ -13,16 +13,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from cod3s.corpus.keys import HeldOut, connect
+from cod3s.corpus.database import connect, table_of
+from cod3s.corpus.keys import SPLITS, HeldOut
+from cod3s.corpus.leakage import Leaks, sentence_hashes
 from cod3s.corpus.places import Place
 from cod3s.errors import Progress
 
+EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
+SPLIT_REASONS = {
+    EXACT: "the same text as another pair",
+    NEAR: "the same letters and digits as another pair",
+    LIMIT: "beyond --limit",
+    LEAKED: "held out, but one of its sentences occurs in train",
+    RESERVE: "held out, but dev and test are full",
+}
+
 SHARD_COLUMNS = ("source", "target", "order", "pattern", "corpus")
 _BATCH_ROWS = 65_536
-_NO_HASHES: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -41,14 +50,28 @@ class Shard:
 
 @dataclass
 class SplitCounts:
-    """Rows of one relation by what became of them; duplicates are counted over all splits."""
+    """Rows of one relation by what became of them: removed, by reason, or in a split."""
 
-    exact: int = 0
-    near: int = 0
-    beyond_limit: int = 0
-    leaked: int = 0
-    reserve: int = 0
+    removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def leaked(self) -> int:
+        return self.removed[LEAKED]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the pairs were split: the shards, the counts of every relation, and the leaks left (none)."""
+
+    shards: list[Shard]
+    counts: dict[str, SplitCounts]
+    shared: int
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Plan":
+        counts = {name: SplitCounts(**count) for name, count in content["counts"].items()}
+        return cls([Shard(**shard) for shard in content["shards"]], counts, content["shared"])
 
 
 @dataclass(frozen=True)
@@ -80,7 +103,7 @@ class Splitter:
         ]
         for rows in waiting:
             rows.collect(self._rows(parts[rows.relation], rows.split, counts[rows.relation], progress))
-        leaks = _Leaks([rows.hashes for rows in waiting])
+        leaks = Leaks([rows.hashes for rows in waiting])
         shards = []
         for relation, files in parts.items():
             rows_of_train = self._rows(files, "train", counts[relation], progress)
@@ -93,7 +116,7 @@ class Splitter:
         for relation, count in counts.items():
             count.rows = {
                 split: sum(shard.rows for shard in shards if (shard.relation, shard.split) == (relation, split))
-                for split in ("train", "dev", "test")
+                for split in SPLITS
             }
         return shards, counts
 
@@ -104,7 +127,7 @@ class Splitter:
         start, end = self._held_out.stretch(split)
         if start == end or not parts:
             return
-        source = _scan(self._connection, parts)
+        source = table_of(self._connection, "parts", parts)
         # Everything is in the order, so that which of several near-duplicates stays depends on nothing else.
         query = f"""
             SELECT source, target, "order", pattern, corpus, place, tie, source_hash, target_hash FROM {source}
@@ -139,17 +162,17 @@ class _Waiting:
             for batch in batches:
                 writer = writer or pq.ParquetWriter(stream, batch.schema)
                 writer.write_batch(batch)
-                hashes.append(_sentence_hashes(batch))
+                hashes.append(sentence_hashes(batch))
             if writer:
                 writer.close()
         self.hashes = np.concatenate(hashes)
 
-    def release(self, leaks: "_Leaks", most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
+    def release(self, leaks: Leaks, most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
         """The first `most` rows none of whose sentences occurs in train."""
         clean = ~leaks.found(self.hashes).any(axis=1)
         chosen = clean & (np.cumsum(clean) <= most)
-        count.leaked += int((~clean).sum())
-        count.reserve += int(clean.sum() - chosen.sum())
+        count.removed[LEAKED] += int((~clean).sum())
+        count.removed[RESERVE] += int(clean.sum() - chosen.sum())
         start = 0
         if len(chosen):
             with self._file.system.open_input_file(self._file.path) as file:
@@ -157,40 +180,6 @@ class _Waiting:
                     yield batch.filter(pa.array(chosen[start : start + len(batch)]))
                     start += len(batch)
         self._file.remove()
-
-
-class _Leaks:
-    """Held-out sentences, by hash, and which of them were met in train."""
-
-    def __init__(self, hashes: Sequence[npt.NDArray[np.uint64]]) -> None:
-        self._known = np.unique(np.concatenate([_NO_HASHES, *(rows.ravel() for rows in hashes)]))
-        self._met = np.zeros(len(self._known), bool)
-
-    def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in train:
-            place, known = self._find(_sentence_hashes(batch))
-            self._met[place[known]] = True
-            yield batch
-
-    def found(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        place, known = self._find(hashes)
-        return known & self._met[place] if len(self._met) else known
-
-    def _find(self, hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        if not len(self._known):
-            return np.zeros(hashes.shape, np.intp), np.zeros(hashes.shape, bool)
-        place = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
-        return place, self._known[place] == hashes
-
-
-def _scan(connection: Any, parts: list[Place]) -> str:
-    """What DuckDB reads the parts from: itself where it can, through pyarrow where only pyarrow reaches."""
-    if all(part.local for part in parts):
-        names = ", ".join("'" + part.path.replace("'", "''") + "'" for part in parts)
-        return f"read_parquet([{names}])"
-    dataset = ds.dataset([part.path for part in parts], filesystem=parts[0].system, format="parquet")
-    connection.register("parts", dataset)
-    return "parts"
 
 
 def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
@@ -202,8 +191,8 @@ def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -
         joined = batch if last is None else pa.concat_batches([last, batch])
         same_key = _equals_previous(joined, ("place", "tie"))
         same_text = same_key & _equals_previous(joined, ("source", "target"))
-        count.exact += int(same_text.sum())
-        count.near += int((same_key & ~same_text).sum())
+        count.removed[EXACT] += int(same_text.sum())
+        count.removed[NEAR] += int((same_key & ~same_text).sum())
         new = np.ones(len(joined), bool)
         new[1:] = ~same_key
         new[0] = last is None  # else it was in the batch before
@@ -221,14 +210,12 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
     return equal
 
 
-def _limited(
-    batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts
-) -> Iterator[pa.RecordBatch]:
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
     """The first `limit` rows: by their keys, and so a random sample. The others are counted."""
     left = limit
     for batch in batches:
         taken = batch if left is None else batch.slice(0, left)
-        count.beyond_limit += len(batch) - len(taken)
+        count.removed[LIMIT] += len(batch) - len(taken)
         left = None if left is None else left - len(taken)
         if len(taken):
             yield taken
@@ -248,7 +235,3 @@ def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
             size -= rows
     if size:
         yield pa.Table.from_batches(held)
-
-
-def _sentence_hashes(batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
-    return np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
