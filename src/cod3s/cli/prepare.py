@@ -34,6 +34,47 @@ class EngineName(str, Enum):
     ray = "ray"
 
 
+PairsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files of pairs, or folders of them: TSV or JSONL (also .gz, .zst) or Parquet with the columns "
+        "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://."
+    ),
+]
+OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
+RelationOption = Annotated[
+    str, typer.Option("--relation", help="effect, cause, both, or a name of your own with --template.")
+]
+TemplateOption = Annotated[
+    str, typer.Option("--template", help='The completed statement of your own relation: "{source} {target}".')
+]
+OrdersOption = Annotated[
+    Orders,
+    typer.Option(help='matching: effect learns from "X, so Y", cause from "X because Y", as in the paper.'),
+]
+FilterOption = Annotated[
+    str,
+    typer.Option("--filter", help="paper, original, default, none, or names like empty,length:20,dangling."),
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many pairs of train.")]
+DevOption = Annotated[int, typer.Option("--dev", min=0, help="At most so many pairs of dev.")]
+TestOption = Annotated[int, typer.Option("--test", min=0, help="At most so many pairs of test.")]
+HeldOutOption = Annotated[
+    float, typer.Option("--held-out", help="The share that dev may come from, and test as much: 0 to 0.25.")
+]
+EncoderOption = Annotated[
+    str, typer.Option("--encoder", "-e", help="static, fast, sbert[:NAME], …; none leaves the pairs unsigned.")
+]
+BinsOption = Annotated[bool, typer.Option("--bins/--no-bins", help="Also write the bins of the targets.")]
+ShardRowsOption = Annotated[int, typer.Option("--shard-rows", min=1, help="Pairs a shard.")]
+BadRowsOption = Annotated[
+    BadRows, typer.Option("--bad-rows", help="stop at a row that is not a pair, or skip and count it.")
+]
+EngineOption = Annotated[EngineName, typer.Option("--engine", help="On this machine, or on a Ray cluster.")]
+WorkersOption = Annotated[int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.")]
+MemoryOption = Annotated[str, typer.Option("--memory", help="What sorting may use before it spills to disk.")]
+
+
 def register(app: typer.Typer) -> None:
     app.command(
         "prepare",
@@ -42,52 +83,26 @@ def register(app: typer.Typer) -> None:
 
 
 def prepare(
-    pairs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files of pairs, or folders of them: TSV or JSONL (also .gz, .zst) or Parquet with the columns "
-            "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://."
-        ),
-    ],
-    output: Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")],
-    relation: Annotated[
-        str, typer.Option("--relation", help="effect, cause, both, or a name of your own with --template.")
-    ] = "both",
-    template: Annotated[
-        str, typer.Option("--template", help='The completed statement of your own relation: "{source} {target}".')
-    ] = "",
-    orders: Annotated[
-        Orders,
-        typer.Option(help='matching: effect learns from "X, so Y", cause from "X because Y", as in the paper.'),
-    ] = Orders.matching,
-    filters: Annotated[
-        str,
-        typer.Option(
-            "--filter", help="paper, original, default, none, or names such as empty,length:20,dangling."
-        ),
-    ] = "default",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many pairs of train.")] = None,
-    dev: Annotated[int, typer.Option("--dev", min=0, help="At most so many pairs of dev.")] = 4000,
-    test: Annotated[int, typer.Option("--test", min=0, help="At most so many pairs of test.")] = 4000,
-    held_out: Annotated[
-        float, typer.Option("--held-out", help="The share that dev may come from, and test as much: 0 to 0.25.")
-    ] = 0.02,
-    encoder: Annotated[
-        str, typer.Option("--encoder", "-e", help="static, fast, sbert[:NAME], …; none leaves the pairs unsigned.")
-    ] = "fast",
+    pairs: PairsArgument,
+    output: OutputOption,
+    relation: RelationOption = "both",
+    template: TemplateOption = "",
+    orders: OrdersOption = Orders.matching,
+    filters: FilterOption = "default",
+    limit: LimitOption = None,
+    dev: DevOption = 4000,
+    test: TestOption = 4000,
+    held_out: HeldOutOption = 0.02,
+    encoder: EncoderOption = "fast",
     code: CodeOption = "random",
     bits: BitsOption = 16,
     seed: SeedOption = 1234,
-    bins: Annotated[bool, typer.Option("--bins/--no-bins", help="Also write the bins of the targets.")] = True,
-    shard_rows: Annotated[int, typer.Option("--shard-rows", min=1, help="Pairs a shard.")] = 100_000,
-    bad_rows: Annotated[
-        BadRows, typer.Option("--bad-rows", help="stop at a row that is not a pair, or skip and count it.")
-    ] = BadRows.stop,
-    engine: Annotated[EngineName, typer.Option("--engine", help="On this machine, or on a Ray cluster.")] = (
-        EngineName.local
-    ),
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.")] = 2,
-    memory: Annotated[str, typer.Option("--memory", help="What sorting may use before it spills.")] = "2GB",
+    bins: BinsOption = True,
+    shard_rows: ShardRowsOption = 100_000,
+    bad_rows: BadRowsOption = BadRows.stop,
+    engine: EngineOption = EngineName.local,
+    workers: WorkersOption = 2,
+    memory: MemoryOption = "2GB",
     json: JsonOption = False,
 ) -> None:
     """Filter, de-duplicate, split, embed and sign pairs: a corpus that `cod3s train` reads.
@@ -128,15 +143,16 @@ def prepare(
 
 
 def _print_corpus(output: str, manifest: "Manifest") -> None:
+    config = manifest.config
+    settings = f"encoder {manifest.encoder} | bits {config.bits} | seed {config.seed} | filter {config.filter}"
     for name, facts in manifest.relations.items():
         rows = [
             (step.name, f"{step.rows_in:,}", f"{step.removed:,}", f"{step.rows_out:,}")
             for step in facts.funnel
             if step.removed or step.name in ("exact duplicate", "near duplicate", "leaked")
         ]
-        print_table(f"Funnel of {name}", ("step", "rows in", "removed", "rows out"), rows)
-        splits = " | ".join(f"{split} {count:,}" for split, count in facts.splits.items())
-        populated = f" | {facts.bins.rows:,} bins" if facts.bins else ""
-        say(f"{output}/{name}: {splits}{populated} | sentences shared with train: {manifest.shared_sentences}")
-    config = manifest.config
-    say(f"encoder {manifest.encoder} | bits {config.bits} | seed {config.seed} | filter {config.filter}")
+        splits = [f"{split} {count:,}" for split, count in facts.splits.items()]
+        splits += [f"{facts.bins.rows:,} bins"] if facts.bins else []
+        splits += [f"{manifest.shared_sentences} sentences of dev and test in train"]
+        caption = f"{output}/{name}: {' | '.join(splits)}\n{settings}"
+        print_table(f"Funnel of {name}", ("step", "rows in", "removed", "rows out"), rows, caption)

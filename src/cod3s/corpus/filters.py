@@ -1,4 +1,4 @@
-"""Named filters of pairs: SQL conditions over `source` and `target`, true for what they remove.
+"""Named filters of pairs: SQL conditions over `source`, `target` and their `bare` forms, true for what goes.
 
 SQL, so that DuckDB applies them out of core on all cores; knows nothing about files and splits.
 """
@@ -89,12 +89,12 @@ def _dangling() -> Filter:
 def _repeated() -> Filter:
     def loops(side: str) -> str:
         words = f"string_split(lower({side}), ' ')"
-        return f"len({words}) > 3 AND 2 * len(list_distinct({words})) <= len({words})"
+        return f"{_word_count(side)} > 3 AND 2 * list_unique({words}) <= {_word_count(side)}"
 
     return Filter(
         "repeated",
         "both sides say the same, or at least half of a side's words are repetitions",
-        f"same_text(source) = same_text(target) OR {_either(loops)}",
+        f"source_bare = target_bare OR {_either(loops)}",
     )
 
 

@@ -13,13 +13,15 @@ SPLITS = ("train", "dev", "test")
 _END = 1 << 64
 
 # `clean` is cod3s.text.clean in SQL; most text is clean already, and the cheap test skips the costly mending.
+# `bare` is what near-duplicates share: small letters and digits; text that has none is only like itself.
 MACROS = r"""
 CREATE OR REPLACE MACRO clean(t) AS
   CASE WHEN regexp_full_match(t, '[!-~]+( [!-~]+)*') THEN t
   ELSE trim(regexp_replace(nfc_normalize(t), '[\p{Z}\p{Cc}]+', ' ', 'g')) END;
-CREATE OR REPLACE MACRO bare(t) AS regexp_replace(lower(t), '[^\p{L}\p{M}\p{N}]+', '', 'g');
-CREATE OR REPLACE MACRO same_text(t) AS CASE bare(t) WHEN '' THEN t ELSE bare(t) END;
-CREATE OR REPLACE MACRO text_hash(t) AS md5_number_upper(same_text(t));
+CREATE OR REPLACE MACRO bare(t) AS
+  CASE WHEN regexp_matches(t, '[\p{L}\p{M}\p{N}]')
+  THEN regexp_replace(lower(t), '[^\p{L}\p{M}\p{N}]+', '', 'g') ELSE t END;
+CREATE OR REPLACE MACRO text_hash(t) AS md5_number_upper(bare(t));
 """
 
 

@@ -107,10 +107,13 @@ class Sifter:
               md5_number_upper(source_bare) AS source_hash, md5_number_upper(target_bare) AS target_hash
             FROM (
               SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' WHEN source = '' OR target = '' THEN '{BLANK}'
-                ELSE {self._filters} END AS removed,
-                same_text(source) AS source_bare, same_text(target) AS target_bare
+                ELSE {self._filters} END AS removed
               FROM (
-                SELECT clean({source}) AS source, clean({target}) AS target, "order", pattern, corpus FROM pairs
+                SELECT *, bare(source) AS source_bare, bare(target) AS target_bare
+                FROM (
+                  SELECT clean({source}) AS source, clean({target}) AS target, "order", pattern, corpus
+                  FROM pairs
+                )
               )
             )"""
 
