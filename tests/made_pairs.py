@@ -14,11 +14,28 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_WHO = "the baker,my neighbour,an old sailor,the new teacher,our cat,a young driver,the choir,his aunt".split(",")
-_DID = "lost,found,painted,forgot,repaired,sold,broke,cleaned,borrowed,hid,counted,carried,watched".split(",")
-_WHAT = "the keys,a lamp,two chairs,the boat,her letter,a bicycle,the map,some bread,the clock".split(",")
-_WHEN = "in the morning,before lunch,after the storm,at the market,near the river,last winter".split(",")
-_SYLLABLES = "ka,lo,mi,ren,sto,va,du,pel,tor,ni,bra,ze,gul,fi,ma,ros".split(",")
+_WHO = ("the baker", "my neighbour", "an old sailor", "the new teacher", "our cat", "a young driver", "his aunt")
+_DID = ("lost", "found", "painted", "forgot", "repaired", "sold", "broke", "cleaned", "borrowed", "hid", "counted")
+_WHAT = ("the keys", "a lamp", "two chairs", "the boat", "her letter", "a bicycle", "the map", "some bread")
+_WHEN = ("in the morning", "before lunch", "after the storm", "at the market", "near the river", "last winter")
+_SYLLABLES = (
+    "ka",
+    "lo",
+    "mi",
+    "ren",
+    "sto",
+    "va",
+    "du",
+    "pel",
+    "tor",
+    "ni",
+    "bra",
+    "ze",
+    "gul",
+    "fi",
+    "ma",
+    "ros",
+)
 
 
 def made_pairs(number: int, seed: int = 1) -> Iterator[tuple[str, str, str]]:
@@ -55,7 +72,9 @@ def _measure(rows: int) -> None:
         pairs = write_pairs(Path(folder) / "pairs.tsv", rows)
         command = [sys.executable, "-m", "cod3s", "prepare", str(pairs), "-o", f"{folder}/corpus"]
         started = time.monotonic()
-        subprocess.run([*command, "--relation", "effect", "--encoder", "none"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, "--relation", "effect", "--encoder", "none"], check=True, stdout=subprocess.DEVNULL
+        )
         seconds = time.monotonic() - started
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(f"| {rows:,} | {seconds:.1f} | {1e6 * seconds / rows:.1f} | {peak:.2f} |", flush=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "source", "target", "expected", "reason"), CASES, ids=[f"{c[0]}: {c[4]}" for c in CASES])
+@pytest.mark.parametrize(
+    ("name", "source", "target", "expected", "reason"), CASES, ids=[f"{c[0]}: {c[4]}" for c in CASES]
+)
 def test_a_filter_removes_what_its_name_says(
     name: str, source: str, target: str, expected: bool, reason: str
 ) -> None:
@@ -159,7 +162,7 @@ def test_a_funnel_adds_up(removed_counts: list[int], kept: int) -> None:
     assert steps[0].rows_in == rows
     assert steps[-1].rows_out == kept
     assert [step.removed for step in steps] == removed_counts
-    assert all(one.rows_out == other.rows_in for one, other in zip(steps, steps[1:], strict=False))
+    assert all(one.rows_out == other.rows_in for one, other in pairwise(steps))
 
 
 def test_a_funnel_that_does_not_add_up_is_a_bug_that_shows_itself() -> None:

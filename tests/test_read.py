@@ -170,7 +170,9 @@ def test_a_bad_file_is_a_clear_error(tmp_path: Path, name: str, content: bytes, 
 
 
 def test_nulls_and_wrong_types_in_parquet_are_found(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"cause": ["a b", None, "c\0d"], "effect": ["x", "y", "z"]}), tmp_path / "nulls.parquet")
+    pq.write_table(
+        pa.table({"cause": ["a b", None, "c\0d"], "effect": ["x", "y", "z"]}), tmp_path / "nulls.parquet"
+    )
     with pytest.raises(FileFormatError, match="row 2"):
         read(tmp_path / "nulls.parquet")
     tally = Tally()
@@ -220,9 +222,7 @@ def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, pair
 
 
 @given(st.lists(st.sampled_from([b"good\tline", b"bad", b"\xff\t\xff", b"\0\t"]), min_size=1, max_size=50))
-def test_rows_in_are_rows_read_and_rows_bad(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
-) -> None:
+def test_rows_in_are_rows_read_and_rows_bad(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
     path = written(tmp_path_factory.mktemp("read") / "a.tsv", b"\n".join([b"cause\teffect", *lines]))
     tally = Tally()
     read(path, skip_bad=True, tally=tally)

@@ -1,9 +1,12 @@
 """Where the steps run: one after another on this machine, or spread over a Ray cluster. Knows no step."""
 
+import json
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cod3s.errors import Progress, require
+from cod3s import errors
+from cod3s.errors import Cod3sError, Progress, require
 
 Task = tuple[Any, ...]
 Worker = Callable[..., object]
@@ -42,10 +45,12 @@ class RayEngine:
         data = require("ray.data", "ray")
         if not self._ray.is_initialized():
             self._ray.init(log_to_driver=False, include_dashboard=False)
-        data.DataContext.get_current().enable_progress_bars = False
+        data.DataContext.get_current().enable_progress_bars = False  # ours is shown
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
         gpus = 1 if self._ray.cluster_resources().get("GPU", 0) >= self._workers else 0
-        # A block a task: a worker takes the next one when it is free.
-        numbers = data.range(len(tasks), override_num_blocks=len(tasks))
+        # A block a task: a worker takes the next one when it is free. The numbers come from memory, not from
+        # Ray's own `range`: its read tasks would wait for a CPU that the actors hold.
+        numbers = data.from_items([{"id": number} for number in range(len(tasks))], override_num_blocks=len(tasks))
         done = numbers.map_batches(
             _RayWorker,
             fn_constructor_args=(make, list(tasks)),
@@ -55,6 +60,8 @@ class RayEngine:
             num_gpus=gpus,
         )
         for batch in done.iter_batches(batch_size=None):
+            for failed in filter(None, batch["failed"]):
+                raise _as_error(failed)
             progress(len(batch["id"]))
 
 
@@ -65,9 +72,21 @@ class _RayWorker:
         self._worker, self._tasks = make(), tasks
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        for number in batch["id"]:
-            self._worker(*self._tasks[int(number)])
-        return batch
+        """The batch with, in `failed`, what a user should hear: Ray's own way would bury it in stack traces."""
+        return {**batch, "failed": [self._run(int(number)) for number in batch["id"]]}
+
+    def _run(self, number: int) -> str:
+        try:
+            self._worker(*self._tasks[number])
+        except Cod3sError as error:
+            return json.dumps([type(error).__name__, error.message, error.hint])
+        return ""
+
+
+def _as_error(failed: str) -> Cod3sError:
+    kind, message, hint = json.loads(failed)
+    error: Cod3sError = getattr(errors, kind, Cod3sError)(message, hint)
+    return error
 
 
 def find_engine(name: str, workers: int) -> Engine:
