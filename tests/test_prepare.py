@@ -23,6 +23,7 @@ from cod3s.corpus.places import place
 from cod3s.corpus.prepare import prepare
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
+from cod3s.lsh import load_code
 from cod3s.signing import sign
 from made_pairs import made_pairs, write_pairs
 
@@ -80,7 +81,8 @@ def test_the_checksums_of_the_manifest_hold(signed: tuple[Path, Manifest]) -> No
     corpus, manifest = signed
     found = digests(corpus)
     made = [one for facts in manifest.relations.values() for one in [*facts.shards, facts.bins] if one]
-    assert {one.name: one.sha256 for one in made} == {n: d for n, d in found.items() if n != "manifest.json"}
+    others = {name for name in found if name.startswith("code/")} | {"manifest.json"}
+    assert {one.name: one.sha256 for one in made} == {n: d for n, d in found.items() if n not in others}
     assert load_manifest(place(corpus)) == manifest
 
 
@@ -97,6 +99,24 @@ def test_the_signature_is_that_of_the_target(signed: tuple[Path, Manifest]) -> N
     expected = sign([row["target"] for row in some], encoder=load_encoder("static"), with_pairs=False)
     assert [row["signature"] for row in some] == [one.signature for one in expected.sentences]
     assert manifest.encoder == expected.encoder
+
+
+def test_the_code_of_the_corpus_signs_as_the_corpus_was_signed(signed: tuple[Path, Manifest]) -> None:
+    code, fitted_for = load_code(signed[0] / "code")
+    assert (code.bits, code.seed, fitted_for) == (16, 1234, signed[1].encoder)
+
+
+def test_a_corpus_elsewhere_is_the_same_corpus(pairs: Path, tmp_path: Path) -> None:
+    """Arrow's in-memory file system stands for s3:// and gs://: nothing of it is on this machine's disk."""
+    config = PrepareConfig(relation="effect", encoder="static", shard_rows=500)
+    here, _ = prepare([pairs.as_uri()], str(tmp_path / "c"), config)
+    there, _ = prepare([str(pairs)], "mock:///some/corpus", config)
+    assert there == here
+    elsewhere = {
+        file.path.removeprefix("some/corpus/"): file.sha256() for file in place("mock:///some/corpus").files()
+    }
+    assert elsewhere == digests(tmp_path / "c")
+    assert not prepare([str(pairs)], "mock:///some/corpus", config)[1]
 
 
 def test_the_bins_hold_the_targets_of_train(signed: tuple[Path, Manifest]) -> None:

@@ -130,7 +130,7 @@ def place(url: str | Path) -> Place:
     url = str(url).rstrip("/")
     if "://" not in url:
         return Place(str(Path(url).absolute()), url)
-    return Place(url.partition("://")[2], url)
+    return Place(_from_uri(url)[1], url)
 
 
 def _beside(path: str) -> str:
@@ -141,14 +141,18 @@ def _beside(path: str) -> str:
 def _root(url: str) -> str:
     """The part of a URL that names the file system: `s3://bucket`; empty for a local path."""
     scheme, mark, rest = url.partition("://")
-    return f"{scheme}{mark}{rest.split('/', 1)[0]}" if mark else ""
+    return f"{scheme}{mark}{rest.split('/', 1)[0]}/" if mark else ""
 
 
 @cache
 def _system(root: str) -> fs.FileSystem:
-    if not root:
-        return fs.LocalFileSystem()
+    """One client for each file system, however many places are on it."""
+    return _from_uri(root)[0] if root else fs.LocalFileSystem()
+
+
+def _from_uri(url: str) -> tuple[fs.FileSystem, str]:
     try:
-        return fs.FileSystem.from_uri(root)[0]
+        system, path = fs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise Cod3sError(f"{root} is not a place that can be reached: {error}") from error
+        raise Cod3sError(f"{url} is not a place that can be reached: {error}") from error
+    return system, path

@@ -83,6 +83,8 @@ class _Run:
         with folder.scratch() as scratch:
             plan = self._split(sifted, folder, scratch)
             self._sign(plan, folder, code)
+            if encoder and code:
+                self._write_code(code, encoder, folder, scratch)
             relations = {}
             for relation in self._relations:
                 made = self._write_bins(relation, plan, folder, scratch, encoder, code)
@@ -171,6 +173,12 @@ class _Run:
     def _wants_vectors(self, shard: Shard) -> bool:
         return self._config.bins and self._config.encoder != NO_ENCODER and shard.split == "train"
 
+    def _write_code(self, code: Code, encoder: Encoder, folder: CorpusFolder, scratch: Path) -> None:
+        """The hyperplanes, so that what is trained on the corpus can sign as it does."""
+        code.save(scratch / "code", encoder.id)
+        for file in sorted((scratch / "code").iterdir()):
+            _put(file, folder.place / "code" / file.name)
+
     def _write_bins(
         self,
         relation: Relation,
@@ -188,8 +196,7 @@ class _Run:
         with self._stage(f"bins of {relation.name}", None):
             vectors = read_vectors([folder.task(shard, True) for shard in train], encoder.dim)
             build_bins(made, vectors, code, encoder.id, seed=self._config.seed)
-            with made.open("rb") as source, (folder.place / name).replaced() as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            _put(made, folder.place / name)
         with open_bins(made) as bins:
             return file_facts(folder.place / name, name, bins.populated)
 
@@ -207,6 +214,11 @@ class _Run:
             shards=[facts for task in tasks if (facts := task.done())],
             bins=bins,
         )
+
+
+def _put(file: Path, there: Place) -> None:
+    with file.open("rb") as source, there.replaced() as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
 
 
 def _input_file(file: Place, progress: Progress) -> InputFile:

@@ -122,12 +122,14 @@ class Reader:
         )
 
     def _report(self, where: str, reason: str, tally: Tally) -> None:
-        message = f"{self.place.url}, {where}: {reason}"
         if not self.skip_bad:
-            raise FileFormatError(message, hint="mend the row, or count and skip such rows with --bad-rows skip")
+            raise FileFormatError(
+                f"{self.place.url}, {where}: {reason}",
+                hint="mend the row, or count and skip such rows with --bad-rows skip",
+            )
         tally.bad += 1
         if len(tally.examples) < 3:
-            tally.examples.append(message)
+            tally.examples.append(f"{self.place.name}, {where}: {reason}")
 
     def _parquet(self, tally: Tally) -> Iterator[pa.RecordBatch]:
         with self.place.system.open_input_file(self.place.path) as file:
