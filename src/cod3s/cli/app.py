@@ -1,5 +1,6 @@
 """The root command: gathers the groups, and turns errors into a message with the way out."""
 
+import logging
 import os
 import sys
 import traceback
@@ -49,6 +50,8 @@ bench.register(app)
 
 def main() -> None:
     """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage."""
+    # Libraries that call basicConfig for themselves would otherwise print their remarks among ours.
+    logging.basicConfig(level=logging.WARNING)
     try:
         app()
     except BrokenPipeError:

@@ -18,6 +18,7 @@ from cod3s.cli.options import (
     numbers,
 )
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _encoded(
 
 
 def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int) -> list[float]:
-    from cod3s.sts import read_sts, sts_rows
+    from cod3s.sts import sts_rows
 
-    rows = sts_rows(read_sts(path), encoder, bits=lengths, seeds=1, first_seed=seed)
+    rows = sts_rows(read_scored(path), encoder, bits=lengths, seeds=1, first_seed=seed)
     return [row.rho for row in rows if row.code == "random"]

@@ -1,12 +1,15 @@
 """What commands share when they print: JSON on stdout, tables for people, progress on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from cod3s.errors import Progress
+
+_FIGURE = re.compile(r"[-–]?[\d.,]*( .*)?$")
 
 
 def print_json(record: Any) -> None:
@@ -22,10 +25,12 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    cells = [[str(value) for value in row] for row in rows]
     for number, name in enumerate(columns):
-        table.add_column(name, overflow="fold", justify="left" if number == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(str(value)) for value in row))
+        figures = all(_FIGURE.match(row[number]) for row in cells)
+        table.add_column(name, overflow="fold", justify="right" if figures else "left")
+    for row in cells:
+        table.add_row(*(Text(value) for value in row))
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(table)
     if caption:

@@ -10,7 +10,7 @@ from cod3s.cli.options import JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
 
 if TYPE_CHECKING:
-    from cod3s.sts import StsRow
+    from cod3s.sts import StsData, StsRow
 
 
 def register(app: typer.Typer) -> None:
@@ -34,12 +34,10 @@ def sts(
     """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
     from cod3s import __version__
     from cod3s.encode import load_encoder
-    from cod3s.sts import plot_sts, read_sts, sts_rows
+    from cod3s.sts import plot_sts, sts_rows
 
-    data = read_sts(file)
-    for line, reason in data.rejected:
-        say(f"{file}, line {line}: left out, {reason}")
-    fitting = sorted({text for pair in read_sts(fit).pairs for text in (pair.a, pair.b)}) if fit else None
+    data = read_scored(file)
+    fitting = sorted({text for pair in read_scored(fit).pairs for text in (pair.a, pair.b)}) if fit else None
     kinds = codes.split(",")
     rows: list[StsRow] = []
     with progress("encoders", len(encoder)) as advance:
@@ -48,15 +46,16 @@ def sts(
                 data, load_encoder(name), bits=numbers(bits, "--bits"), codes=kinds, seeds=seeds, fit=fitting
             )
             advance(1)
-    settings = {
+    settings: dict[str, str | int] = {
         "data": file.name,
         "pairs": len(data.pairs),
         "rejected": len(data.rejected),
         "distinct_scores": data.distinct_scores,
         "seeds": f"1234-{1233 + seeds}",
-        "fit": fit.name if fit else "the same sentences",
         "version": __version__,
     }
+    if set(kinds) - {"random"}:
+        settings["fit"] = fit.name if fit else "the same sentences"
     caption = " | ".join(f"{name} {value}" for name, value in settings.items())
     if plot:
         plot_sts(rows, plot, caption)
@@ -65,6 +64,16 @@ def sts(
         print_json({"settings": settings, "rows": [asdict(row) for row in rows]})
     else:
         _print_rows(rows, numbers(bits, "--bits"), caption)
+
+
+def read_scored(path: Path) -> "StsData":
+    """The scored pairs of a file; rows that are none are reported, not dropped silently."""
+    from cod3s.sts import read_sts
+
+    data = read_sts(path)
+    for line, reason in data.rejected:
+        say(f"{path}, line {line}: left out, {reason}")
+    return data
 
 
 def _print_rows(rows: "list[StsRow]", lengths: list[int], settings: str) -> None:

@@ -83,17 +83,23 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
         _fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
 
 
-def read_weights(folder: Path) -> Weights:
-    """All tensors of `model.safetensors` as float32, without a `bert.` or `roberta.` prefix."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
+def weights_file(folder: Path) -> Path:
+    """The folder's `model.safetensors`; a folder without one is an error."""
     path = folder / "model.safetensors"
     if not path.is_file():
         raise EncoderError(
             f"no model.safetensors in {folder}",
             hint="save the model again with safetensors; pickled weights are not opened",
         )
+    return path
+
+
+def read_weights(folder: Path) -> Weights:
+    """All tensors of `model.safetensors` as float32, without a `bert.` or `roberta.` prefix."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    path = weights_file(folder)
     try:
         tensors = load_file(path)
     except SafetensorError as error:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode.batches import length_sorted_batches
-from cod3s.encode.convert import convert_encoder
+from cod3s.encode.convert import convert_encoder, weights_file
 from cod3s.encode.minilm import NAME, SHA256, minilm_folder
 from cod3s.encode.protocol import Vectors, unit
 from cod3s.errors import EncoderError
@@ -71,7 +71,7 @@ def _user_model(folder: Path) -> tuple[Path, str]:
             f"the fast backend needs a model folder; there is none at {folder}",
             hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
         )
-    digest = sha256(existing_file(folder / "model.safetensors"))
+    digest = sha256(weights_file(folder))
     cached = cache_folder() / "encoders" / digest[:16]
     return (cached if _is_sound(cached) else _convert(folder, cached, digest)), folder.resolve().name
 

@@ -1,0 +1,65 @@
+"""What tests share: real encoders opened once, the real command line, and the optional shared data."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cod3s.encode import Encoder, load_encoder
+
+ROOT = Path(__file__).parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def static() -> Encoder:
+    return load_encoder("static")
+
+
+@pytest.fixture(scope="session")
+def fast() -> Encoder:
+    return load_encoder("fast")
+
+
+@pytest.fixture(scope="session")
+def sbert() -> Encoder:
+    return load_encoder("sbert")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the shared data folder is not here; smaller tests cover the same code")
+    return SHARED_DATA
+
+
+@pytest.fixture
+def cod3s(tmp_path: Path) -> Run:
+    """Runs the real command line in a process of its own, in an empty folder."""
+
+    def run(
+        *arguments: str | Path, stdin: str = "", max_file_bytes: int | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        def limit() -> None:
+            if max_file_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, max_file_bytes))
+
+        return subprocess.run(
+            [sys.executable, "-m", "cod3s", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+            timeout=300,
+            check=False,
+            preexec_fn=limit,
+        )
+
+    return run

@@ -1,0 +1,214 @@
+"""The command line as a user meets it: a real process, its output and its exit codes."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+
+TEXTS = "It rained all night.\nThe river rose.\n\nThe bridge was closed.\nA dog barked.\n"
+COMMANDS = [
+    ["sign"],
+    ["codes", "fit"],
+    ["bins", "build"],
+    ["bins", "stats"],
+    ["bins", "show"],
+    ["bins", "tree"],
+    ["sts"],
+    ["bench", "encode"],
+]
+
+
+def test_version(cod3s: Run) -> None:
+    done = cod3s("--version")
+    assert done.stdout.startswith("cod3s 0.")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(command: list[str], cod3s: Run) -> None:
+    done = cod3s(*command, "--help")
+    assert done.returncode == 0
+    assert f"Example: cod3s {' '.join(command)}" in done.stdout
+
+
+def test_shell_completion_is_there(cod3s: Run) -> None:
+    done = cod3s("--help")
+    assert "--install-completion" in done.stdout
+
+
+def test_sign_prints_signatures_margins_and_pairs(cod3s: Run) -> None:
+    done = cod3s("sign", "--encoder", "fast", "He lost his keys.", "he lost his keys", "Snow fell.", "--json")
+    record = json.loads(done.stdout)
+    assert record["encoder"] == "fast:all-MiniLM-L6-v2@53aa5117"
+    assert record["bits"] == 16
+    a, b, c = record["sentences"]
+    assert a["signature"] == b["signature"] != c["signature"]
+    assert len(a["signature"]) == 16
+    assert a["margin"] > 0
+    assert record["pairs"][0] == {"a": 0, "b": 1, "hamming": 0, "cosine": 1.0, "estimate": 1.0}
+    assert {"a", "b", "hamming", "cosine", "estimate"} == set(record["pairs"][1])
+
+
+def test_sign_prints_a_table_for_people_with_its_settings(cod3s: Run) -> None:
+    done = cod3s("sign", "--encoder", "static", "He lost his keys.", "Snow fell.", "--bits", "8")
+    assert "Snow fell." in done.stdout
+    assert "encoder static:wordllama-l2-supercat-256 | code random | bits 8 | seed 1234" in done.stdout
+
+
+def test_sign_reads_standard_input(cod3s: Run) -> None:
+    done = cod3s("sign", "--encoder", "static", "--input", "-", "--json", stdin=TEXTS)
+    assert [row["text"] for row in json.loads(done.stdout)["sentences"]] == TEXTS.replace(
+        "\n\n", "\n"
+    ).splitlines()
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "🙂", "Ой, всё.", "tab\there\x07", "a\u2028b"])
+def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
+    done = cod3s("sign", "--encoder", "static", text, "--json")
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["sentences"][0]["signature"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["sign", "  "], "empty sentence", "visible"),
+        (["sign"], "no sentence to sign", "cod3s sign"),
+        (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?"),
+        (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256"),
+        (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling"),
+        (["sign", "--input", "."], "is a folder", ""),
+        (["sign", "a", "--encoder", "static", "--code", "nowhere"], "no file at nowhere/code.json", ""),
+        (["sts", "nowhere.tsv"], "no file at nowhere.tsv", ""),
+        (["bins", "show", "01", "--bins", "nowhere.sqlite"], "no file at nowhere.sqlite", ""),
+        (["bins", "stats", "nowhere.txt", "--bits", "4,x"], "whole numbers", ""),
+        (["codes", "fit", "nowhere.txt", "-o", "c", "--kind", "itk"], "'itk'", "'itq'"),
+    ],
+)
+def test_errors_say_what_was_found_and_the_way_out(
+    arguments: list[str], message: str, hint: str, cod3s: Run
+) -> None:
+    done = cod3s(*arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert hint in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback(cod3s: Run) -> None:
+    assert "Traceback" in cod3s("--debug", "sign", " ").stderr
+
+
+def test_wrong_usage_exits_with_2(cod3s: Run) -> None:
+    assert cod3s("sign", "--no-such-option").returncode == 2
+    assert cod3s("bins", "show", "01").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.txt", b"caf\xe9 au lait\n", "not UTF-8"),
+        ("cut.txt.gz", gzip.compress(TEXTS.encode() * 500)[:-20], "damaged gzip"),
+        ("fake.txt.gz", b"plain text", "damaged gzip"),
+        ("empty.txt", b"", "no sentences"),
+    ],
+)
+def test_a_bad_file_is_a_clear_error_and_leaves_nothing(
+    name: str, content: bytes, message: str, cod3s: Run, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = cod3s("bins", "build", name, "-o", "bins.sqlite", "--encoder", "static")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_bins_from_build_to_tree(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text(TEXTS)
+    built = cod3s(
+        "bins", "build", "texts.txt", "-o", "bins.sqlite", "--encoder", "static", "--bits", "6", "--json"
+    )
+    record = json.loads(built.stdout)
+    assert (record["sentences"], record["bits"]) == (4, 6)
+    nodes = [
+        json.loads(line) for line in cod3s("bins", "tree", "--bins", "bins.sqlite", "--json").stdout.splitlines()
+    ]
+    assert nodes[0]["signature"] == ""
+    assert nodes[0]["count"] == 4
+    signed = json.loads(cod3s("sign", "The river rose.", "--encoder", "static", "--bits", "6", "--json").stdout)
+    own = signed["sentences"][0]["signature"]
+    shown = json.loads(cod3s("bins", "show", own, "--bins", "bins.sqlite", "--json").stdout)
+    assert "The river rose." in shown["samples"]
+    assert own in cod3s("bins", "show", own, "--bins", "bins.sqlite").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.tsv", 'id\ttext\n1\tIt "rained.\n2\tThe river rose.\n'),
+        ("t.csv", 'id,text\n1,"It ""rained."\n2,The river rose.\n'),
+        ("t.jsonl", '{"text": "It \\"rained."}\n\n{"text": "The river rose."}\n'),
+    ],
+)
+def test_a_column_of_a_table_can_be_read(name: str, content: str, cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    done = cod3s("sign", "--input", name, "--column", "text", "--encoder", "static", "--json")
+    assert [row["text"] for row in json.loads(done.stdout)["sentences"]] == ['It "rained.', "The river rose."]
+    wrong = cod3s("sign", "--input", name, "--column", "txt", "--encoder", "static")
+    assert wrong.returncode == 1
+    assert "txt" in wrong.stderr
+
+
+def test_statistics_and_sts_print_their_settings(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text(TEXTS)
+    (tmp_path / "sts.csv").write_text(
+        '"It rained.","Rain fell.",4.5\n"A cat.","A car.",1\n"x","y",oops\n"Go.","Go!",5\n'
+    )
+    stats = cod3s("bins", "stats", "texts.txt", "--bits", "2,4", "-e", "static", "--sts", "sts.csv")
+    assert "encoder static:wordllama-l2-supercat-256 | code random | seed 1234 | sentences 4" in stats.stdout
+    assert "line 3: left out" in stats.stderr
+    sts = cod3s("sts", "sts.csv", "-e", "static", "--bits", "4,8", "--seeds", "2", "--plot", "rho.png", "--json")
+    assert "line 3: left out, 'oops' is not a score" in sts.stderr
+    record = json.loads(sts.stdout)
+    assert record["settings"]["rejected"] == 1
+    assert [row["code"] for row in record["rows"]] == ["cosine", "random", "random"]
+    assert set(record["rows"][0]) >= {"encoder", "code", "bits", "rho", "sd"}
+    assert (tmp_path / "rho.png").is_file()
+
+
+def test_a_fitted_code_signs_and_knows_its_encoder(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(f"Sentence {n} about thing {n % 7}." for n in range(60)))
+    fitted = cod3s(
+        "codes", "fit", "texts.txt", "-o", "code", "--kind", "itq", "--bits", "8", "-e", "static", "--json"
+    )
+    assert json.loads(fitted.stdout)["sentences"] == 60
+    signed = json.loads(cod3s("sign", "Sentence 3.", "-e", "static", "--code", "code", "--json").stdout)
+    assert (signed["code"], signed["bits"]) == ("itq", 8)
+    other = cod3s("sign", "Sentence 3.", "-e", "fast", "--code", "code")
+    assert other.returncode == 1
+    assert "was fitted for static" in other.stderr
+
+
+def test_bench_reports_ratios_and_agreement(cod3s: Run) -> None:
+    done = cod3s(
+        "bench", "encode", "-e", "fast", "-e", "fast-int8", "-e", "static", "-n", "50", "--rounds", "1", "--json"
+    )
+    rows = json.loads(done.stdout)["rows"]
+    assert rows[0]["ratio"] == 1
+    assert rows[0]["equal_bits"] == 1
+    assert 0.8 < rows[1]["equal_bits"] < 1
+    assert rows[2]["equal_bits"] is None
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cod3s: Run, tmp_path: Path) -> None:
+    """A file-size limit stands in for a full disk: the write fails in the middle in the same way."""
+    (tmp_path / "texts.txt").write_text("\n".join(f"Sentence number {n}." for n in range(3000)))
+    done = cod3s("bins", "build", "texts.txt", "-o", "bins.sqlite", "-e", "static", max_file_bytes=40_000)
+    assert done.returncode == 1
+    assert "check that" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]

@@ -1,0 +1,78 @@
+"""The base install, in a fresh virtual environment: light, complete, and without torch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` folder of a new environment that holds `pip install cod3s` and nothing else."""
+    folder = tmp_path_factory.mktemp("base")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    made = subprocess.run(
+        [folder / "bin" / "pip", "install", "--quiet", str(ROOT)], capture_output=True, text=True, check=False
+    )
+    if made.returncode and "No matching distribution" in made.stderr + made.stdout:
+        pytest.skip("no package index can be reached from here")
+    assert made.returncode == 0, made.stderr
+    return folder / "bin"
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["COD3S_CACHE"] = str(cwd / "cache")  # an earlier conversion would serve without the extra
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=environment)
+
+
+@pytest.mark.slow
+def test_the_base_install_has_no_torch(base: Path, tmp_path: Path) -> None:
+    listed = json.loads(run(base / "pip", "list", "--format", "json", cwd=tmp_path).stdout)
+    names = {package["name"].lower() for package in listed}
+    assert "cod3s" in names
+    assert not names & {"torch", "transformers", "sentence-transformers", "scipy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", ["import cod3s", "import cod3s.cli.app"])
+def test_importing_is_light(base: Path, statement: str, tmp_path: Path) -> None:
+    """The best of five, because the first run also compiles the byte code and the machine is noisy."""
+    script = f"import sys, time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t); "
+    script += "print(*(name for name in ('torch', 'numpy', 'ctranslate2', 'wordllama') if name in sys.modules))"
+    runs = [run(base / "python", "-c", script, cwd=tmp_path).stdout.splitlines() for _ in range(5)]
+    assert min(float(seconds) for seconds, _ in runs) < 0.5
+    assert all(not heavy for _, heavy in runs), "heavy libraries belong where they are used"
+
+
+@pytest.mark.slow
+def test_the_command_line_works_in_the_base_install(base: Path, tmp_path: Path) -> None:
+    assert "sign" in run(base / "cod3s", "--help", cwd=tmp_path).stdout
+    signed = run(base / "cod3s", "sign", "--encoder", "static", "It rained.", "--json", cwd=tmp_path)
+    assert len(json.loads(signed.stdout)["sentences"][0]["signature"]) == 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["sign", "It rained.", "--encoder", "fast"], "cod3s[encode]"),
+        (["sign", "It rained.", "--encoder", "sbert"], "cod3s[encode]"),
+        (["sts", "sts.csv", "--encoder", "static"], "cod3s[evaluate]"),
+        (["bins", "build", "texts.zst", "-o", "bins", "--encoder", "static"], "cod3s[corpus]"),
+    ],
+)
+def test_a_missing_extra_says_which_install_brings_it(
+    base: Path, arguments: list[str], extra: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sts.csv").write_text("a b,a c,1\nd e,d f,2\n")
+    (tmp_path / "texts.zst").write_bytes(b"anything")
+    done = run(base / "cod3s", *arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"pip install '{extra}'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,126 @@
+"""The STS table: readers, rank correlation, codes on equal terms."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cod3s.encode import Encoder
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.sts import ScoredPair, StsData, plot_sts, read_sts, spearman, sts_rows
+
+PAIRS = [
+    ("A boy feeds the ducks.", "A child is feeding ducks.", 4.6),
+    ("The bus was late again.", "Once more the bus did not come on time.", 4.4),
+    ("She paints the fence blue.", "She paints the door blue.", 2.8),
+    ("He is peeling a potato.", "He is cutting a carrot.", 2.0),
+    ("The bank raised its rates.", "A dog sleeps on the porch.", 0.0),
+    ("Two men play chess.", "Rain is expected tomorrow.", 0.0),
+    ("The kettle is boiling.", "The water in the kettle boils.", 4.8),
+    ("I lost my ticket.", "My ticket is gone.", 4.0),
+]
+DATA = StsData(tuple(ScoredPair(*pair) for pair in PAIRS), ())
+
+
+def tab_form(pairs: list[tuple[str, str, float]]) -> str:
+    return "".join(f"main\tset\t2015\t{row:04d}\t{s:.3f}\t{a}\t{b}\n" for row, (a, b, s) in enumerate(pairs))
+
+
+def comma_form(pairs: list[tuple[str, str, float]]) -> str:
+    return "".join(f'"{a}","{b}",{s}\n' for a, b, s in pairs)
+
+
+@pytest.mark.parametrize("form", [tab_form, comma_form])
+def test_both_forms_give_the_same_pairs(form: object, tmp_path: Path) -> None:
+    path = tmp_path / "sts.csv"  # the tab-separated release is called .csv too
+    path.write_text(form(PAIRS), encoding="utf-8")  # type: ignore[operator]
+    assert read_sts(path) == DATA
+
+
+def test_quotes_in_the_tab_form_are_ordinary_characters(tmp_path: Path) -> None:
+    path = tmp_path / "sts.tsv"
+    path.write_text(tab_form([('"Stop, he said.', 'He said "stop".', 4.0), *PAIRS]), encoding="utf-8")
+    data = read_sts(path)
+    assert data.pairs[0].a == '"Stop, he said.'
+    assert len(data.pairs) == 9
+
+
+def test_extra_columns_of_the_release_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "sts.tsv"
+    path.write_text(tab_form(PAIRS).replace("\n", "\tlicence\tsource\n"), encoding="utf-8")
+    assert read_sts(path) == DATA
+
+
+def test_rows_that_do_not_parse_are_reported_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "sts.csv"
+    bad = 'sentence1,sentence2,score\n"only one cell"\n"a","b",nan\n" ","b",1\n\n'
+    path.write_text(bad + comma_form(PAIRS), encoding="utf-8")
+    data = read_sts(path)
+    assert data.pairs == DATA.pairs
+    assert [line for line, _ in data.rejected] == [1, 2, 3, 4]
+    assert "'score' is not a score" in data.rejected[0][1]
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "one line of prose\n", "a,b,1\n"])
+def test_a_file_without_two_pairs_is_a_clear_error(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "sts.csv"
+    path.write_text(content)
+    with pytest.raises(FileFormatError, match="scored pairs"):
+        read_sts(path)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "rho", "reason"),
+    [
+        ([1, 2, 3], [10, 20, 30], 1.0, "same order"),
+        ([1, 2, 3], [3, 2, 1], -1.0, "opposite order"),
+        ([1, 2, 2, 3], [1, 2, 3, 4], 0.9486833, "a tie shares rank 2.5: 4.5 / sqrt(4.5 * 5)"),
+        ([1, 1, 1], [1, 2, 3], 0.0, "all tied: no order to correlate"),
+    ],
+)
+def test_spearman_shares_ranks_among_ties(a: list[int], b: list[int], rho: float, reason: str) -> None:
+    assert spearman(np.array(a), np.array(b)) == pytest.approx(rho), reason
+
+
+def test_more_bits_come_nearer_to_the_cosine(static: Encoder) -> None:
+    rows = sts_rows(DATA, static, bits=[256, 4, 32], seeds=5)
+    assert [(row.code, row.bits) for row in rows] == [
+        ("cosine", None),
+        ("random", 4),
+        ("random", 32),
+        ("random", 256),
+    ]
+    assert rows[0].rho > 0.8
+    assert abs(rows[3].rho - rows[0].rho) < abs(rows[1].rho - rows[0].rho)
+    assert rows[1].sd > 0
+    assert rows[1].values <= 5  # four bits: distances 0 to 4
+
+
+def test_learned_codes_are_fitted_on_other_sentences_when_given(static: Encoder) -> None:
+    fit = [f"Sentence number {number} is about {word}." for number in range(30) for word in ("tea", "rain", "war")]
+    own = sts_rows(DATA, static, bits=[8], codes=["median", "itq"], seeds=2)
+    other = sts_rows(DATA, static, bits=[8], codes=["median", "itq"], seeds=2, fit=fit)
+    assert [row.code for row in own] == ["cosine", "median", "itq"]
+    assert [row.rho for row in own[1:]] != [row.rho for row in other[1:]]
+
+
+def test_an_unknown_code_is_a_clear_error(static: Encoder) -> None:
+    with pytest.raises(Cod3sError, match="'mdian'"):
+        sts_rows(DATA, static, bits=[8], codes=["mdian"])
+
+
+def test_the_plot_is_a_png(static: Encoder, tmp_path: Path) -> None:
+    rows = sts_rows(DATA, static, bits=[4, 8], codes=["random", "median"], seeds=2)
+    plot_sts(rows, tmp_path / "rho.png", "settings")
+    assert (tmp_path / "rho.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["sts-dev.tsv", "stsb-en-dev.csv"])
+def test_the_benchmark_gives_the_independent_figures(name: str, shared_data: Path, fast: Encoder) -> None:
+    """Dev cosine of MiniLM is .867 by an independent computation; 16 random bits lose about a quarter."""
+    data = read_sts(shared_data / "eval" / name)
+    assert len(data.pairs) == 1500
+    assert not data.rejected
+    rows = sts_rows(data, fast, bits=[16], seeds=5)
+    assert rows[0].rho == pytest.approx(0.867, abs=0.001)
+    assert rows[1].rho == pytest.approx(0.616, abs=0.03)

@@ -1,0 +1,69 @@
+"""Sentences take the forms that embedding and modelling need."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cod3s.errors import SentenceError
+from cod3s.text import clean, for_embedding, for_modelling, words
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "reason"),
+    [
+        ("it rained", "It rained.", "capital and full stop are added"),
+        ("It rained.", "It rained.", "a finished sentence stays"),
+        ("did it rain?", "Did it rain?", "a question mark is punctuation"),
+        ('he said "no."', 'He said "no."', "punctuation inside closing quotes counts"),
+        ("  two   spaces\there ", "Two spaces here.", "white space is folded"),
+        ("then i left", "Then I left.", "a lone i is the pronoun"),
+        ("i was late", "I was late.", "also at the start"),
+        ("i.e. this one", "I.e. this one.", "an abbreviation is not the pronoun"),
+        ("she ate pi i guess", "She ate pi I guess.", "only the lone letter changes"),
+        ("ünder way", "Ünder way.", "capitals of other letters too"),
+        ("天気がいい。", "天気がいい。", "punctuation of other scripts counts"),
+        ("nice 🙂", "Nice 🙂.", "an emoji is not punctuation"),
+    ],
+)
+def test_the_embedding_form(given: str, wanted: str, reason: str) -> None:
+    assert for_embedding(given) == wanted, reason
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "reason"),
+    [
+        ("The dog barked.", "the dog barked", "first letter small, no full stop"),
+        ("I left!", "I left", "the pronoun keeps its capital"),
+        ("I'm late.", "I'm late", "and so do its contractions, which the original lower-cases"),
+        ("I", "I", "a bare I, on which the original crashes"),
+        ("I’ll go", "I’ll go", "typographic apostrophes too"),
+        ("It was fine", "it was fine", "a word that merely starts with I"),
+        ("NASA launched it.", "NASA launched it", "acronyms keep their case"),
+        ("McCoy sang...", "McCoy sang", "inner capitals mark a name; dots go"),
+        ("?!", "?!", "nothing but punctuation stays as it is"),
+    ],
+)
+def test_the_modelling_form(given: str, wanted: str, reason: str) -> None:
+    assert for_modelling(given) == wanted, reason
+
+
+@pytest.mark.parametrize("empty", ["", "   ", "\n\t", "\x00\x1b", "\u2028", "\ud800"])
+def test_text_with_nothing_visible_is_an_error_with_a_way_out(empty: str) -> None:
+    with pytest.raises(SentenceError) as caught:
+        clean(empty)
+    assert "visible" in caught.value.hint
+
+
+@given(st.text(min_size=1))
+def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+    try:
+        once = clean(text)
+    except SentenceError:
+        return
+    assert clean(once) == once
+    assert for_embedding(for_embedding(once)) == for_embedding(once)
+    once.encode("utf-8")
+
+
+def test_words_are_lower_cased_with_their_apostrophes() -> None:
+    assert words("Don't stop, DON'T! 3 cats") == ["don't", "stop", "don't", "3", "cats"]
