@@ -14,6 +14,7 @@ _FUNCTION_WORDS = (
     "a an the this that these those my your his her its our their i you he she it we they me him us them who "
     "what is are was were be been am do does did has have had will would can could should may might must not no "
     "and or but if when while as of to in on at by for from with about into over after before than then "
+    "like likes feel feels get gets got want wants take takes go goes make makes new first other "
     "there so because very too just all some any more out up i'm i've it's don't didn't can't isn't wasn't"
 )
 _DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
@@ -106,8 +107,8 @@ def _english() -> Filter:
     common = _matches(both, rf"(?i)(^|[^\p{{L}}'’])({_FUNCTION_WORDS.replace(' ', '|')})($|[^\p{{L}}])")
     return Filter(
         "english",
-        "not English: under nine tenths of the letters are ASCII, or no common English word occurs",
-        f"{foreign} OR NOT {common}",
+        "not English: under nine tenths of the letters are ASCII, or no common English word in eight or more",
+        f"{foreign} OR ({_word_count('source')} + {_word_count('target')} >= 8 AND NOT {common})",
     )
 
 
