@@ -63,7 +63,7 @@ def prepare(
     except duckdb.Error as error:
         raise Cod3sError(
             f"sorting the pairs failed: {error}",
-            hint=f"check that the disk of {output} has room for five times the input, or raise --memory",
+            hint=f"check that the disk of {output} has room for several times the input, or raise --memory",
         ) from error
 
 
