@@ -8,7 +8,7 @@ import traceback
 import typer
 
 from cod3s import __version__
-from cod3s.cli import bench, bins, codes, sign, sts
+from cod3s.cli import bench, bins, codes, prepare, sign, sts
 from cod3s.errors import Cod3sError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def root(
 sign.register(app)
 codes.register(app)
 bins.register(app)
+prepare.register(app)
 sts.register(app)
 bench.register(app)
 
