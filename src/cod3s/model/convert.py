@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.convert import Weights, ctranslate2_specs, fill_bert_encoder, fill_linear, fill_norm, read_weights
+from cod3s.encode.convert import (
+    Weights,
+    ctranslate2_specs,
+    fill_bert_encoder,
+    fill_linear,
+    fill_norm,
+    read_weights,
+)
 from cod3s.errors import Cod3sError
 from cod3s.files import read_json
 from cod3s.tokens import END, UNKNOWN

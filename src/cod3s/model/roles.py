@@ -24,9 +24,9 @@ def tag(relation: str, role: str) -> str:
 
 
 def write_pair(role: str, source: str, target: str, signature: str) -> Written:
-    """The pair in the role's form; the table of roles is in docs/architecture.md.
+    """The pair in the role's form.
 
-    `signature` models p(signature | source), `sentence` p(signature + target | source), `plain` p(target | source),
+    `plain` models p(target | source), `signature` p(signature | source), `sentence` p(signature + target | source)
     and `inverse` p(source | signature), whose encoder reads nothing.
     """
     match role:

@@ -111,10 +111,10 @@ def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> No
 
 
 def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> None:
-    """Start each signature token as the signed sum of its bits' hyperplanes: a rough sketch of the target's vector.
+    """Start each signature token as the signed sum of its bits' hyperplanes: a sketch of the target's vector.
 
-    Only where tokens are positional (a token shared by positions has no hyperplanes of its own) and the decoder is as
-    wide as the vectors that were signed.
+    Only where tokens are positional (one shared by positions has no hyperplanes of its own) and the decoder is
+    as wide as the vectors that were signed.
     """
     torch = require("torch", "train")
     embedding = model.get_decoder().get_input_embeddings().weight
