@@ -14,7 +14,7 @@ from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.lsh import random_code
 from cod3s.model.convert import convert_transformer
-from cod3s.model.roles import ROLES, tag, write_pair
+from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import (
     build_transformer,
@@ -195,17 +195,3 @@ def test_shared_tokens_have_no_hyperplanes_to_start_from(pieces: Path) -> None:
 def test_a_model_of_another_kind_cannot_be_exported(tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="cannot be exported"):
         convert_transformer(minilm_folder(), tmp_path, source_tokens=[], target_tokens=[], quantization="float32")
-
-
-@pytest.mark.parametrize(
-    ("role", "source", "given", "written"),
-    [
-        ("plain", "x", (None, None), (None, "y")),
-        ("signature", "x", (None, None), ("01", None)),
-        ("sentence", "x", (None, None), ("01", "y")),
-        ("inverse", None, ("01", None), (None, "x")),
-    ],
-)
-def test_each_role_writes_its_part_of_a_pair(role: str, source: str | None, given: Any, written: Any) -> None:
-    pair = write_pair(role, "x", "y", "01")
-    assert (pair.source, pair.given, pair.written) == (source, given, written)
