@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, Run
 
 from cod3s.bundle import read_facts, verify
 from cod3s.corpus.manifest import PrepareConfig
@@ -25,9 +24,48 @@ from cod3s.train.batches import IGNORED, BatchStream, Examples
 from cod3s.train.config import find_preset
 from cod3s.train.pairs import PairTable
 from cod3s.train.run import members
+from conftest import ROOT, Run
 
-FIRST = "Ada Ben Cleo Dan Eva Finn Gia Hugo Ida Jon Kim Leo Mia Ned Olga Pia Rosa Sam Tess Uma".split()
-LAST = "Abel Brook Cole Drew Ellis Frost Grant Hale Irwin James Knox Lane Marsh Nash Owens Price".split()
+FIRST = [
+    "Ada",
+    "Ben",
+    "Cleo",
+    "Dan",
+    "Eva",
+    "Finn",
+    "Gia",
+    "Hugo",
+    "Ida",
+    "Jon",
+    "Kim",
+    "Leo",
+    "Mia",
+    "Ned",
+    "Olga",
+    "Pia",
+    "Rosa",
+    "Sam",
+    "Tess",
+    "Uma",
+]
+LAST = [
+    "Abel",
+    "Brook",
+    "Cole",
+    "Drew",
+    "Ellis",
+    "Frost",
+    "Grant",
+    "Hale",
+    "Irwin",
+    "James",
+    "Knox",
+    "Lane",
+    "Marsh",
+    "Nash",
+    "Owens",
+    "Price",
+]
 EVENTS = {
     "lost the key": ("called a locksmith", "slept outside"),
     "missed the bus": ("was late for work", "took a taxi"),
@@ -105,6 +143,38 @@ def test_a_killed_run_resumes_to_the_same_weights(corpus: Path, finished: Path, 
     assert all((wanted[name] == found[name]).all() for name in wanted)
     log = (run / "shared" / "log.csv").read_text()
     assert log.count(",eval_loss,") == (finished / "shared" / "log.csv").read_text().count(",eval_loss,")
+
+
+def test_two_processes_reach_the_loss_of_one(corpus: Path, tmp_path: Path) -> None:
+    """Two processes with one batch each make the steps of one process with two; only dropout differs."""
+    script = tmp_path / "two.py"
+    script.write_text(
+        "import sys; from pathlib import Path; from cod3s.train import PRESETS, train\n"
+        "config = PRESETS['tiny'].with_values(evaluate_every=10, epochs=6, batch_tokens=512)\n"
+        "train(Path(sys.argv[1]), Path(sys.argv[2]), config)\n"
+    )
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            script,
+            corpus,
+            tmp_path / "two",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        check=True,
+    )
+    two = json.loads((tmp_path / "two" / "shared" / "figures.json").read_text())
+    one = train(corpus, tmp_path / "one", TINY.with_values(epochs=6, accumulate=2))["shared"]
+    assert two["loss"] == pytest.approx(one["loss"], rel=0.05)
+    last = [
+        (run / "shared" / "log.csv").read_text().splitlines()[-1] for run in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert last[0].split(",")[0] == last[1].split(",")[0], "both made the same number of steps"
 
 
 def test_a_finished_run_is_not_trained_again(corpus: Path, finished: Path) -> None:

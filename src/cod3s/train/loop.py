@@ -1,5 +1,6 @@
 """The training loop: transformers' Trainer with our batches, logs and time limit. A model in, a better one out."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -57,7 +58,7 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: in
         output_dir=str(folder),
         per_device_train_batch_size=1,
         per_device_eval_batch_size=1,
-        max_steps=max(1, batches // config.accumulate),
+        max_steps=max(1, batches // (config.accumulate * _processes())),
         gradient_accumulation_steps=config.accumulate,
         learning_rate=config.learning_rate,
         lr_scheduler_type="inverse_sqrt",
@@ -87,6 +88,11 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: in
     )
 
 
+def _processes() -> int:
+    """How many processes train together (torchrun says so)."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) -> Any:
     """Trainer with batches in their given order (they are shuffled already) and our own validation."""
 
@@ -103,6 +109,16 @@ def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) 
     return Ordered
 
 
+def _any_process(flag: bool, device: Any) -> bool:
+    """Whether any of the processes says so: they must stop at the same step, and their clocks differ."""
+    if _processes() == 1:
+        return flag
+    torch = require("torch", "train")
+    said = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(said, op=torch.distributed.ReduceOp.MAX)
+    return bool(said)
+
+
 def _watch(transformers: Any, log: Log, seconds: float | None, report: Report) -> Any:
     """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
 
@@ -112,17 +128,19 @@ def _watch(transformers: Any, log: Log, seconds: float | None, report: Report) -
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.start, self.first_step = monotonic(), state.global_step
-            log.cut(state.global_step)
+            if state.is_world_process_zero:
+                log.cut(state.global_step)
 
         def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
             self.loss = logs.get("loss", self.loss)
-            log.add(state.global_step, logs)
+            if state.is_world_process_zero:
+                log.add(state.global_step, logs)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             spent = monotonic() - self.start
             rate = (state.global_step - self.first_step) / max(spent, 1e-9)
             report(state.global_step, state.max_steps, rate, self.loss)
-            if seconds is not None and spent > seconds:
+            if seconds is not None and _any_process(spent > seconds, args.device):
                 control.should_evaluate = control.should_save = control.should_training_stop = True
 
     return Watch()

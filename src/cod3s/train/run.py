@@ -16,7 +16,7 @@ from typing import Any
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.places import place
 from cod3s.encode.minilm import minilm_folder
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, require
 from cod3s.files import read_json, replaced_folder, sha256, write_json
 from cod3s.lsh import load_code
 from cod3s.model.reader import open_reader
@@ -62,8 +62,12 @@ def train(
     manifest = load_manifest(place(str(corpus)))
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
-    _begin(corpus, output, config, manifest, resume)
-    run = _Run(corpus, output, config, manifest)
+    # Under torchrun every process comes through here: the first one writes, the others wait for it.
+    processes = require("accelerate", "train").PartialState(cpu=not require("torch", "train").cuda.is_available())
+    if processes.is_main_process:
+        _begin(corpus, output, config, manifest, resume)
+    with processes.main_process_first():
+        run = _Run(corpus, output, config, manifest, processes)
     found = {}
     for member in members(config, list(manifest.relations)):
         found[member.name] = run(member, seconds, resume, report)
@@ -101,8 +105,10 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
 class _Run:
     """What the members of a run share: the vocabulary and the pairs."""
 
-    def __init__(self, corpus: Path, output: Path, config: TrainConfig, manifest: Manifest) -> None:
-        self._output, self._config = output, config
+    def __init__(
+        self, corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, processes: Any
+    ) -> None:
+        self._output, self._config, self._processes = output, config, processes
         self._shape = SHAPES[config.shape]
         relations = list(manifest.relations)
         rows = {
@@ -144,11 +150,17 @@ class _Run:
             report=report,
         )
         figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
+        if self._processes.is_main_process:
+            self._save(member, model, figures)
+        self._processes.wait_for_everyone()
+        return figures
+
+    def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
+        folder = self._output / member.name
         with replaced_folder(folder / "model") as partial:
             model.save_pretrained(partial)
         plot_curves(Log(folder / "log.csv"), folder / "curves.png", f"{member.name}, {self._config.shape}")
         write_json(folder / "figures.json", figures)
-        return figures
 
     def _batches(self, member: Member, split: str, roles: Sequence[str], epochs: int) -> TensorBatches:
         tables = [self._tables[relation, split] for relation in member.relations]
