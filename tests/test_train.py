@@ -210,8 +210,9 @@ def test_a_warm_model_trains_and_exports(tmp_path: Path) -> None:
     prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
     tiny = PRESETS["tiny-warm"].with_values(epochs=1, evaluate_every=5)
     assert train(tmp_path / "corpus", tmp_path / "run", tiny)["shared"]["loss"] > 0
-    facts = export(tmp_path / "run", tmp_path / "bundle", name="warm one", licence="CC0-1.0")
+    facts = export(tmp_path / "run", tmp_path / "bundle", name="warm one", licence="CC0-1.0", with_torch=True)
     verify(tmp_path / "bundle", facts)
+    assert "torch/shared/model.safetensors" in facts.files
     assert "CC0-1.0" in (tmp_path / "bundle" / "MODEL_CARD.md").read_text()
 
 

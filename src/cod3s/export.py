@@ -4,6 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cod3s import __version__
 from cod3s.bundle import BundleFacts, read_facts, write_facts
 from cod3s.encode.minilm import minilm_folder
@@ -21,9 +23,18 @@ QUANTIZATIONS = ("int8", "float32")
 
 
 def export(
-    run: Path, output: Path, *, name: str = "", quantization: str = "int8", licence: str = ""
+    run: Path,
+    output: Path,
+    *,
+    name: str = "",
+    quantization: str = "int8",
+    licence: str = "",
+    with_torch: bool = False,
 ) -> BundleFacts:
-    """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself."""
+    """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
+
+    `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
+    """
     if quantization not in QUANTIZATIONS:
         raise Cod3sError(
             f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
@@ -63,6 +74,9 @@ def export(
     )
     with replaced_folder(output) as partial:
         _write_parts(run, partial, bundle, [member.name for member in own])
+        if with_torch:
+            for member in own:
+                _write_torch(run / member.name / "model", partial / "torch" / member.name)
         (partial / "MODEL_CARD.md").write_text(model_card(bundle), encoding="utf-8")
         write_facts(partial, bundle)
     return read_facts(output)
@@ -92,6 +106,16 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
             target_tokens=vocabulary.tokens,
             quantization=bundle.quantization,
         )
+
+
+def _write_torch(model: Path, output: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    output.mkdir(parents=True)
+    shutil.copyfile(model / "config.json", output / "config.json")
+    tensors = load_file(model / "model.safetensors")
+    halves = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    save_file(halves, output / "model.safetensors", metadata={"format": "pt"})
 
 
 def model_card(bundle: BundleFacts) -> str:

@@ -21,7 +21,7 @@ def training_progress() -> Iterator[Report]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[rate]:.1f} steps/s, loss {task.fields[loss]:.3f}"),
+        TextColumn("{task.fields[rate]:.0f} pairs/s, loss {task.fields[loss]:.3f}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=None, rate=0.0, loss=float("nan"))

@@ -98,13 +98,16 @@ def export(
         str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
     ] = "",
     licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
+    with_torch: Annotated[
+        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
     from cod3s.export import describe
     from cod3s.export import export as export_run
 
-    facts = export_run(run, output, name=name, quantization=quantization, licence=licence)
+    facts = export_run(run, output, name=name, quantization=quantization, licence=licence, with_torch=with_torch)
     sizes = describe(output, facts)
     if json:
         print_json({"bundle": str(output), "bytes": sizes["bytes"]})

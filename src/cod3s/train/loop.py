@@ -25,6 +25,7 @@ def fit(
     seconds: float | None,
     resume: bool,
     report: Report,
+    pairs_a_batch: float,
 ) -> dict[str, float]:
     """Train until the steps, the time or the patience is spent; the best weights end up in `model`.
 
@@ -34,6 +35,7 @@ def fit(
     transformers = require("transformers", "train")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    pairs_a_step = pairs_a_batch * config.accumulate * _processes()
     arguments = _arguments(transformers, config, folder, len(train))
     trainer = _trainer_class(transformers, check)(
         model=model,
@@ -43,14 +45,14 @@ def fit(
         data_collator=lambda items: items[0],  # an item is a batch already
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
-            _watch(transformers, Log(folder / "log.csv"), seconds, report),
+            watch := _watch(transformers, Log(folder / "log.csv"), seconds, report, pairs_a_step),
         ],
     )
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.remove_callback(transformers.ProgressCallback)
     checkpoint = transformers.trainer_utils.get_last_checkpoint(str(folder)) if resume else None
     trainer.train(resume_from_checkpoint=checkpoint)
-    return check(model)
+    return {**check(model), "pairs_per_second": watch.rate}
 
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
@@ -119,12 +121,12 @@ def _any_process(flag: bool, device: Any) -> bool:
     return bool(said)
 
 
-def _watch(transformers: Any, log: Log, seconds: float | None, report: Report) -> Any:
+def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, pairs_a_step: float) -> Any:
     """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
 
     class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         def __init__(self) -> None:
-            self.start, self.first_step, self.loss = monotonic(), 0, float("nan")
+            self.start, self.first_step, self.loss, self.rate = monotonic(), 0, float("nan"), 0.0
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.start, self.first_step = monotonic(), state.global_step
@@ -138,8 +140,8 @@ def _watch(transformers: Any, log: Log, seconds: float | None, report: Report) -
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             spent = monotonic() - self.start
-            rate = (state.global_step - self.first_step) / max(spent, 1e-9)
-            report(state.global_step, state.max_steps, rate, self.loss)
+            self.rate = pairs_a_step * (state.global_step - self.first_step) / max(spent, 1e-9)
+            report(state.global_step, state.max_steps, self.rate, self.loss)
             if seconds is not None and _any_process(spent > seconds, args.device):
                 control.should_evaluate = control.should_save = control.should_training_stop = True
 

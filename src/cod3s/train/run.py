@@ -148,12 +148,18 @@ class _Run:
             seconds=seconds,
             resume=resume,
             report=report,
+            pairs_a_batch=self._pairs_a_batch(member, len(batches)),
         )
         figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
         if self._processes.is_main_process:
             self._save(member, model, figures)
         self._processes.wait_for_everyone()
         return figures
+
+    def _pairs_a_batch(self, member: Member, batches: int) -> float:
+        """A pair is seen once an epoch in each role; all of them together count as one pair."""
+        pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
+        return pairs * self._config.epochs / batches
 
     def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
         folder = self._output / member.name
