@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, Literal, TextIO, cast
 
 from cod3s.errors import Cod3sError, FileFormatError, require
 
@@ -90,35 +90,97 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
+def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[TextIO]:
     """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damage gets a clear error.
 
     A byte-order mark is skipped. Line ends are kept as they are apart from \\r\\n.
     """
-    if str(path) == "-":
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="strict")
-        return
-    existing_file(path)
+    name = "standard input" if str(path) == "-" else str(path)
+    binary = sys.stdin.buffer if str(path) == "-" else _open_binary(existing_file(path))
+    counted = _Counted(binary)
     try:
-        with _open_binary(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig") as stream:
-            yield stream
+        yield io.TextIOWrapper(io.BufferedReader(counted), encoding="utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
+        place = counted.passed - len(error.object) + error.start
         raise FileFormatError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start} of a block)",
-            hint="convert it first, for example with `iconv -t utf-8`",
+            f"{name} is not UTF-8 text: {error.reason} at byte {place}",
+            hint="convert it with `iconv -t utf-8`; `cod3s harvest` also takes --errors replace",
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        kind = "zstandard" if path.suffix == ".zst" else "gzip"
         raise FileFormatError(
-            f"{path} is a damaged gzip file: {error}", hint="copy or download it again"
+            f"{name} is a damaged {kind} file: {error}", hint="copy or download it again"
         ) from error
+    finally:
+        if binary is not sys.stdin.buffer:
+            binary.close()
 
 
 def _open_binary(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".zst":
-        return cast(IO[bytes], require("zstandard", "corpus").open(path, "rb"))
+        return cast(IO[bytes], _ZstdFile(path))
     return path.open("rb")
+
+
+class _Counted(io.RawIOBase):
+    """A stream of bytes that knows how many have passed, so that an error can name its place."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self.passed = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._source.read(len(buffer))
+        buffer[: len(block)] = block
+        self.passed += len(block)
+        return len(block)
+
+
+class _ZstdFile(io.RawIOBase):
+    """The bytes in a .zst file; unlike zstandard's own reader it reports a file that was cut short."""
+
+    def __init__(self, path: Path) -> None:
+        self._library = require("zstandard", "corpus")
+        self._source = path.open("rb")
+        self._frame: Any = None  # the frame being read, None between frames
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            block = self._source.read(1 << 14)  # small, because a block of repetitive text grows a thousandfold
+            if not block:
+                if self._frame is not None:
+                    raise EOFError("it ends in the middle of a frame")
+                return 0
+            self._ready = memoryview(self._decompressed(block))
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _decompressed(self, block: bytes) -> bytes:
+        content = b""
+        try:
+            while block:
+                self._frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+                content += self._frame.decompress(block)
+                block = self._frame.unused_data if self._frame.eof else b""
+                self._frame = None if self._frame.eof else self._frame
+        except self._library.ZstdError as error:
+            raise EOFError(str(error)) from error
+        return content
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
 
 
 def _umask() -> int:

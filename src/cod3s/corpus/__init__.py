@@ -1,1 +1,1 @@
-"""Corpora: raw pairs → filtered, split, signed training shards. Each file holds one step of that way."""
+"""Corpora: raw text → causal pairs → filtered, split, signed training shards. Each file holds one step."""

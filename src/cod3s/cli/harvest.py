@@ -1,0 +1,131 @@
+"""`cod3s harvest`: causes and effects from raw text, and how well the patterns do on a labelled file."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cod3s.cli.options import JsonOption
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.errors import Cod3sError, Progress
+
+if TYPE_CHECKING:
+    from cod3s.corpus.harvest import Summary
+
+_MEGABYTE = 1_000_000
+_PLAIN = (".txt", ".md")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("harvest", epilog="Example: cod3s harvest novel.txt talks.jsonl.gz -o pairs.parquet --workers 2")(
+        harvest
+    )
+
+
+def harvest(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Text (.txt, .md), .jsonl, each also .gz or .zst, .parquet, or - for stdin."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The Parquet file of pairs to write.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; by default one per core.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many pairs.")] = None,
+    min_words: Annotated[int, typer.Option("--min-words", min=1, help="Fewest words of a side.")] = 3,
+    max_words: Annotated[int, typer.Option("--max-words", min=1, help="Most words of a side.")] = 20,
+    text_field: Annotated[str, typer.Option("--text-field", help="Field or column that holds the text.")] = "text",
+    errors: Annotated[
+        Literal["strict", "replace"], typer.Option("--errors", help="What to do about bytes that are not UTF-8.")
+    ] = "strict",
+    check: Annotated[
+        Path | None, typer.Option("--check", help="Score the patterns on this labelled .jsonl file instead.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Find statements of cause and effect in raw text, and write them as pairs."""
+    if check:
+        _print_check(check, json)
+        return
+    if not files or output is None:
+        raise Cod3sError(
+            "nothing to harvest, or no place to write", hint="cod3s harvest FILES... -o pairs.parquet"
+        )
+    if min_words > max_words:
+        raise Cod3sError(f"--min-words {min_words} is more than --max-words {max_words}")
+    from cod3s.corpus import harvest as library
+    from cod3s.corpus.clauses import Limits
+
+    # A polite kill ends like Ctrl-C: the unfinished file is removed on the way out.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
+    with progress("MB of text", _total_megabytes(files)) as advance:
+        meter = _Megabytes(advance)
+        summary = library.harvest(
+            files,
+            output,
+            limits=Limits(min_words, max_words),
+            workers=workers or os.cpu_count() or 1,
+            limit=limit,
+            text_field=text_field,
+            errors=errors,
+            progress=meter,
+        )
+    for name in summary.empty:
+        say(f"{name} holds no text")
+    if json:
+        print_json({"output": str(output), **summary.as_record()})
+    else:
+        _print_summary(summary, output)
+
+
+class _Megabytes:
+    """Passes bytes on to a progress bar as whole megabytes."""
+
+    def __init__(self, advance: Progress) -> None:
+        self._advance = advance
+        self._rest = 0
+
+    def __call__(self, done: int) -> None:
+        whole, self._rest = divmod(self._rest + done, _MEGABYTE)
+        self._advance(whole)
+
+
+def _total_megabytes(files: list[Path]) -> int | None:
+    """How much text there is, where file sizes tell it: not for compressed files and standard input."""
+    if any(path.suffix not in _PLAIN or not path.is_file() for path in files):
+        return None
+    return sum(path.stat().st_size for path in files) // _MEGABYTE
+
+
+def _print_summary(summary: "Summary", output: Path) -> None:
+    rows = [(name, f"{count:,}") for name, count in summary.kept.most_common()]
+    print_table("Pairs kept", ("pattern", "pairs"), [*rows, ("all", f"{summary.pairs:,}")])
+    rows = [(reason, f"{count:,}") for reason, count in summary.dropped.most_common()]
+    caption = (
+        f"{summary.files} files | {summary.bytes / _MEGABYTE:,.1f} MB | {summary.sentences:,} sentences | "
+        f"{summary.matched:,} cues = {summary.pairs:,} kept + {summary.dropped.total():,} dropped | {output}"
+    )
+    print_table("Cues dropped", ("reason", "cues"), rows, caption)
+
+
+def _print_check(path: Path, json: bool) -> None:
+    from cod3s.corpus.labelled import read_passages, score_patterns
+
+    passages = read_passages(path)
+    scores = score_patterns(passages)
+    if json:
+        rows = [score.as_record() for score in scores]
+        print_json({"file": path.name, "passages": len(passages), "rows": rows})
+        return
+    table = [(s.name, s.expected, s.found, s.right, _share(s.precision), _share(s.recall)) for s in scores]
+    columns = ("pattern", "expected", "found", "right", "precision", "recall")
+    print_table("The harvest against its labels", columns, table, f"{path.name} | {len(passages)} passages")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

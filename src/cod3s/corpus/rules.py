@@ -1,0 +1,129 @@
+"""What a rule for a cue looks like: where it stands, what surrounds it, and what it decides. Holds no rule itself.
+
+Every occurrence of a cue meets the rules of its cue from top to bottom, traps first. The first rule that fits
+decides: a trap refuses with its reason, a pattern says which side is the cause.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+Order = Literal["because", "so"]
+Wariness = Literal["none", "effect", "both"]
+
+
+class Shape(Enum):
+    """Where the two sides stand around the cue."""
+
+    BETWEEN = "first CUE second"
+    OPENING = "CUE first, second"
+    NEXT = "First. CUE second"
+
+
+class Place(Enum):
+    """Where the cue stands in its sentence."""
+
+    ANYWHERE = "anywhere"
+    OPENING = "at the start, maybe after a marker"
+    PAUSE = "after a comma, a dash or the like"
+
+
+_OPENING = re.compile(r"[\"'“‘(]?(?:(?:and|but|well|yeah|yes|no|oh|now|okay|right)(?:, | )){0,3}\Z")
+_PAUSE = re.compile(r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?\Z")
+
+
+class Surroundings:
+    """What stands around one cue, in small letters: all of it, and the nearest word on either side."""
+
+    __slots__ = ("is_opening", "last", "left", "next", "right")
+
+    def __init__(self, small: str, start: int, end: int) -> None:
+        self.left, self.right = small[:start], small[end:]
+        words = self.left[-24:].split()
+        self.last = words[-1] if words and self.left[-1] == " " else ""
+        words = self.right[:24].split(None, 2)
+        if words[:1] == [","]:
+            del words[0]
+        self.next = words[0].rstrip(",.;:") if words else ""
+        self.is_opening = start < 30 and _OPENING.match(self.left) is not None
+
+    def pause(self) -> int | None:
+        """How many characters the pause before the cue has, with its "and"; None if there is no pause."""
+        found = _PAUSE.search(self.left, max(0, len(self.left) - 9))
+        return None if found is None else len(self.left) - found.start()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a rule fits: every condition that is given must hold.
+
+    `last` and `next` list the words that may stand directly before and after the cue; `before` is an expression
+    that ends exactly where the cue begins, `after` one that begins where the cue ends.
+    """
+
+    cue: str
+    place: Place = Place.ANYWHERE
+    last: str = ""
+    next: str = ""
+    before: str = ""
+    after: str = ""
+    _last: frozenset[str] = field(init=False, repr=False, compare=False)
+    _next: frozenset[str] = field(init=False, repr=False, compare=False)
+    _before: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _after: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_last", frozenset(self.last.split()))
+        object.__setattr__(self, "_next", frozenset(self.next.split()))
+        object.__setattr__(self, "_before", re.compile(f"(?:{self.before})\\Z"))
+        object.__setattr__(self, "_after", re.compile(self.after))
+
+    @property
+    def decides_by_next(self) -> bool:
+        """Whether the next word is the only condition."""
+        return bool(self.next) and self.place is Place.ANYWHERE and not (self.last or self.before or self.after)
+
+    def fit(self, around: Surroundings) -> int | None:
+        """How many characters before the cue belong to it (its comma, its "and"), or None."""
+        if (self._last and around.last not in self._last) or (self._next and around.next not in self._next):
+            return None
+        if self.after and self._after.match(around.right) is None:
+            return None
+        if self.place is Place.OPENING:
+            return len(around.left) if around.is_opening else None
+        if self.place is Place.PAUSE:
+            return around.pause()
+        return self._taken_before(around.left)
+
+    def _taken_before(self, left: str) -> int | None:
+        if not self.before:
+            return 0
+        # Thirty characters hold any `before`; without the limit every rule scans all of a long sentence.
+        found = self._before.search(left, max(0, len(left) - 30))
+        return None if found is None else len(left) - found.start()
+
+
+@dataclass(frozen=True)
+class Trap(Rule):
+    """A use of the cue that states no cause: `reason` is what the summary counts it under."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Pattern(Rule):
+    """A use of the cue that states a cause.
+
+    `order` says which side comes first in the text: the effect ("because") or the cause ("so").
+    `wary` marks a cue that speakers also use to go on: the effect, or both sides, must look their part.
+    `first_phrase` and `second_phrase` allow that side to be a noun phrase rather than a clause.
+    """
+
+    name: str = ""
+    order: Order = "so"
+    shape: Shape = Shape.BETWEEN
+    example: str = ""
+    first_phrase: bool = False
+    second_phrase: bool = False
+    wary: Wariness = "none"

@@ -1,0 +1,314 @@
+"""`cod3s harvest` from files to Parquet: every format, any number of workers, counts that add up, bad input."""
+
+import gzip
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from cod3s.cli.app import app
+from cod3s.corpus import documents
+from cod3s.corpus.extract import find_pairs
+from cod3s.corpus.harvest import COLUMNS, OVER_LIMIT, harvest
+from cod3s.errors import Cod3sError, FileFormatError
+
+STORY = """# The ferry
+
+The harbour froze in the night, so the ferry stayed at the pier. The captain was not sorry.
+
+**Ines:** Well, I missed the wedding because the ferry never came. It was cold, so cold that the bells cracked.
+
+Nobody had fed the stove. So we had to sleep in our coats. Did you stay because the fire was out?
+"""
+PAIRS = [
+    ("The harbour froze in the night", "the ferry stayed at the pier", "so", "so"),
+    ("the ferry never came", "I missed the wedding", "because", "because"),
+    ("Nobody had fed the stove", "we had to sleep in our coats", "sentence-so", "so"),
+]
+
+
+def rows(path: Path) -> list[tuple[str, ...]]:
+    table = pq.read_table(path)
+    assert tuple(table.column_names) == COLUMNS
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def write_story(folder: Path, name: str) -> Path:
+    path = folder / name
+    paragraphs = STORY.split("\n\n")
+    json_lines = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(paragraphs))
+    content = (json_lines if ".jsonl" in name else STORY).encode()
+    if name.endswith(".parquet"):
+        pq.write_table(pa.table({"text": [*paragraphs, None]}), path)
+    elif name.endswith(".gz"):
+        path.write_bytes(gzip.compress(content))
+    elif name.endswith(".zst"):
+        half = len(content) // 2  # two frames, as `cat a.zst b.zst` makes them
+        path.write_bytes(zstandard.compress(content[:half]) + zstandard.compress(content[half:]))
+    else:
+        path.write_bytes(content)
+    return path
+
+
+FORMATS = ["a.txt", "a.md", "a.jsonl", "a.parquet", "a.txt.gz", "a.md.zst", "a.jsonl.gz", "a.jsonl.zst"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_pairs(name: str, tmp_path: Path) -> None:
+    source = write_story(tmp_path, name)
+    summary = harvest([source], tmp_path / "pairs.parquet")
+    assert rows(tmp_path / "pairs.parquet") == [(*pair, name) for pair in PAIRS]
+    assert (summary.files, summary.pairs, summary.sentences) == (1, 3, 7)
+
+
+def assert_adds_up(summary, output: Path) -> None:
+    assert summary.matched == summary.kept.total() + summary.dropped.total()
+    assert summary.pairs == summary.kept.total() == pq.read_metadata(output).num_rows
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 3, 100])
+def test_counts_add_up_with_and_without_a_limit(limit: int | None, tmp_path: Path) -> None:
+    files = [write_story(tmp_path, "a.txt"), write_story(tmp_path, "b.jsonl")]
+    output = tmp_path / "pairs.parquet"
+    summary = harvest(files, output, limit=limit)
+    assert_adds_up(summary, output)
+    assert summary.pairs == min(6, limit or 6)
+    assert rows(output) == ([(*p, "a.txt") for p in PAIRS] + [(*p, "b.jsonl") for p in PAIRS])[:limit]
+    if limit in (1, 2):
+        assert summary.dropped[OVER_LIMIT] == 3 - limit
+
+
+def test_any_number_of_workers_gives_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "PIECE", 500)
+    source = tmp_path / "long.txt"
+    source.write_text((STORY + "\n") * 40, encoding="utf-8")
+    summaries = [harvest([source], tmp_path / f"{workers}.parquet", workers=workers) for workers in (1, 2, 3)]
+    assert rows(tmp_path / "1.parquet") == rows(tmp_path / "2.parquet") == rows(tmp_path / "3.parquet")
+    assert summaries[0] == summaries[1] == summaries[2]
+    assert_adds_up(summaries[0], tmp_path / "1.parquet")
+    assert summaries[0].pairs == 120
+
+
+def test_a_line_of_ten_megabytes_is_read_in_small_pieces(tmp_path: Path) -> None:
+    line = "The road was closed, so Mr. Orr walked home. Nobody had come. So we had to eat alone. "
+    copies = 10_000_000 // len(line)
+    (tmp_path / "line.txt").write_text(line * copies, encoding="utf-8")
+    pieces = [piece.text for piece in documents.read_pieces(tmp_path / "line.txt", text_field="text")]
+    assert "".join(pieces) == line * copies
+    assert max(map(len, pieces)) <= 2 * documents.PIECE
+    cut = [pair for piece in pieces[:3] for pair in find_pairs(piece).pairs]
+    assert cut == find_pairs("".join(pieces[:3])).pairs
+
+
+SENTENCES = [
+    "The road was closed, so we walked home.",
+    "Nobody had come.",
+    "So we had to eat alone.",
+    "Mr. Orr slept.",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*SENTENCES, "\n\n", " "]), max_size=60))
+def test_cutting_into_pieces_neither_loses_nor_makes_pairs(parts: list[str]) -> None:
+    text = " ".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(documents, "PIECE", 1200)
+        pieces = list(documents._cut_to_size([text[n : n + 300] for n in range(0, len(text), 300)]))
+    assert "".join(pieces) == text
+    assert [pair for piece in pieces for pair in find_pairs(piece).pairs] == find_pairs(text).pairs
+
+
+def bad_file(folder: Path, kind: str) -> Path:
+    good = STORY.encode() * 2000
+    contents = {
+        "latin1.txt": b"The caf\xe9 was shut, so we left.",
+        "late.txt": good[:100_000] + b"\xff\xfe" + good[:10],
+        "cut.txt.gz": gzip.compress(good)[:-20],
+        "cut.txt.zst": zstandard.compress(good)[:-20],
+        "noise.txt.zst": b"this is not zstandard",
+        "noise.txt.gz": b"this is not gzip",
+        "empty.txt": b"",
+        "blank.txt": b" \n\n \n",
+        "empty.txt.gz": gzip.compress(b""),
+        "bad.jsonl": b'{"text": "Fine."}\n{"text": \n',
+        "nofield.jsonl": b'{"text": "Fine."}\n{"body": "No text."}\n',
+        "list.jsonl": b'["text"]\n',
+        "number.jsonl": b'{"text": 5}\n',
+        "noise.parquet": b"PAR1 this is not parquet",
+    }
+    path = folder / kind
+    if kind == "folder.txt":
+        path.mkdir()
+    elif kind == "nocolumn.parquet":
+        pq.write_table(pa.table({"txt": ["Fine."]}), path)
+    elif kind == "numbers.parquet":
+        pq.write_table(pa.table({"text": [5]}), path)
+    elif kind == "packed.parquet.gz":
+        path.write_bytes(gzip.compress(b"x"))
+    elif kind in contents:
+        path.write_bytes(contents[kind])
+    return path
+
+
+BAD = [
+    ("latin1.txt", "latin1.txt is not UTF-8 text: invalid continuation byte at byte 7", "the place is named"),
+    ("late.txt", "invalid start byte at byte 100000", "the place is counted from the start of the file"),
+    ("cut.txt.gz", "cut.txt.gz is a damaged gzip file", "truncated gzip"),
+    ("cut.txt.zst", "cut.txt.zst is a damaged zstandard file", "truncated zstandard"),
+    ("noise.txt.zst", "damaged zstandard", "no zstandard at all"),
+    ("noise.txt.gz", "damaged gzip", "no gzip at all"),
+    ("empty.txt", "no text in .*empty.txt", "nothing in it"),
+    ("blank.txt", "no text in .*blank.txt", "only space in it"),
+    ("empty.txt.gz", "no text in .*empty.txt.gz", "nothing in it"),
+    ("folder.txt", "is a folder", "a folder"),
+    ("missing.txt", "no file at .*missing.txt", "no such file"),
+    ("bad.jsonl", "bad.jsonl, line 2: not valid JSON", "the line is named"),
+    ("nofield.jsonl", "nofield.jsonl, line 2: no text in a field 'text'", "the line and the field are named"),
+    ("list.jsonl", "list.jsonl, line 1", "JSON, but no object"),
+    ("number.jsonl", "number.jsonl, line 1", "the field is no text"),
+    ("nocolumn.parquet", "nocolumn.parquet has no column 'text'", "the column is missing"),
+    ("numbers.parquet", "holds int64, text was needed", "the column is no text"),
+    ("noise.parquet", "noise.parquet is not a readable Parquet file", "no Parquet at all"),
+    ("packed.parquet.gz", "a compressed Parquet file", "Parquet cannot be streamed"),
+]
+
+
+@pytest.mark.parametrize(("kind", "message", "reason"), BAD, ids=[row[0] for row in BAD])
+def test_bad_input_is_named_and_nothing_is_written(kind: str, message: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "pairs.parquet"
+    output.write_text("the result of an earlier run")
+    with pytest.raises(Cod3sError, match=message):
+        harvest([bad_file(tmp_path, kind)], output)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["pairs.parquet"], reason
+    assert output.read_text() == "the result of an earlier run"
+
+
+def test_invalid_bytes_can_be_replaced(tmp_path: Path) -> None:
+    summary = harvest([bad_file(tmp_path, "late.txt")], tmp_path / "pairs.parquet", errors="replace")
+    assert_adds_up(summary, tmp_path / "pairs.parquet")
+    assert summary.pairs > 100
+
+
+def test_one_empty_file_among_others_is_reported_and_no_error(tmp_path: Path) -> None:
+    files = [bad_file(tmp_path, "empty.txt"), write_story(tmp_path, "a.txt")]
+    summary = harvest(files, tmp_path / "pairs.parquet")
+    assert (summary.empty, summary.pairs) == ([str(files[0])], 3)
+
+
+def test_a_file_that_vanishes_while_others_are_read_is_an_error(tmp_path: Path) -> None:
+    files = [write_story(tmp_path, "a.txt"), write_story(tmp_path, "b.txt")]
+    with pytest.raises(Cod3sError, match=r"no file at .*b\.txt"):
+        harvest(files, tmp_path / "out" / "pairs.parquet", progress=lambda _bytes: files[1].unlink())
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_the_output_may_not_be_an_input_or_a_folder(tmp_path: Path) -> None:
+    source = write_story(tmp_path, "a.parquet")
+    with pytest.raises(Cod3sError, match="also an input"):
+        harvest([source], source)
+    with pytest.raises(Cod3sError, match="is a folder"):
+        harvest([source], tmp_path)
+
+
+def test_lone_surrogates_in_json_do_not_reach_the_file(tmp_path: Path) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text": "The \\ud800 road was closed, so we walked home."}\n', encoding="utf-8")
+    summary = harvest([source], tmp_path / "pairs.parquet")
+    assert summary.dropped == {"markup": 1}
+
+
+def cod3s(*arguments: str | Path, **options) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "cod3s", "harvest", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("".join(f"The road {n} was closed, so we walked home {n}.\n\n" for n in range(3000)))
+    out = tmp_path / "out"
+    # A limit on the size of written files fails like a full disk does: in the middle of a write.
+    process = cod3s(
+        source, "-o", out / "pairs.parquet", "-w", "1",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )  # fmt: skip
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the system refused" in stderr
+    assert "Traceback" not in stderr
+    assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize(("number", "leftovers"), [(signal.SIGTERM, 0), (signal.SIGKILL, 1)])
+def test_a_killed_run_leaves_no_half_written_file(number: int, leftovers: int, tmp_path: Path) -> None:
+    process = cod3s("-", "-o", tmp_path / "pairs.parquet", "-w", "2", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(STORY * 3000)  # more than the pieces that may wait: the workers are busy by then
+    process.stdin.flush()
+    while not list(tmp_path.iterdir()):
+        time.sleep(0.02)
+    os.kill(process.pid, number)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert not (tmp_path / "pairs.parquet").exists()
+    assert len(list(tmp_path.iterdir())) == leftovers  # kill -9 leaves the hidden unfinished file, nothing else
+
+
+def test_the_command_prints_a_summary_that_adds_up(tmp_path: Path) -> None:
+    source, output = write_story(tmp_path, "a.txt"), tmp_path / "pairs.parquet"
+    result = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "--workers", "1", "--json"])
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert record["matched"] == sum(record["kept"].values()) + sum(record["dropped"].values())
+    assert (record["files"], record["bytes"], record["pairs"]) == (1, len(STORY.encode()), 3)
+    table = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "--workers", "1"]).stdout
+    assert "sentence-so" in table
+    assert "= 3 kept +" in table
+
+
+def test_standard_input_is_read_as_text(tmp_path: Path) -> None:
+    output = tmp_path / "pairs.parquet"
+    result = CliRunner().invoke(app, ["harvest", "-", "-o", str(output), "-w", "1"], input=STORY)
+    assert result.exit_code == 0, result.output
+    assert rows(output) == [(*pair, "-") for pair in PAIRS]
+
+
+def test_check_prints_precision_and_recall() -> None:
+    labels = Path(__file__).parent / "data" / "harvest-labelled.jsonl"
+    result = CliRunner().invoke(app, ["harvest", "--check", str(labels), "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rows"][-1]["precision"] >= 0.95
+    assert "which-is-why" in CliRunner().invoke(app, ["harvest", "--check", str(labels)]).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to harvest"),
+        (["a.txt"], "no place to write"),
+        (["a.txt", "-o", "b", "--min-words", "5", "--max-words", "4"], "--min-words 5 is more"),
+    ],
+)
+def test_wrong_usage_says_what_is_missing(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["harvest", *arguments])
+    assert isinstance(result.exception, Cod3sError)
+    assert message in result.exception.message
+
+
+def test_a_damaged_file_is_a_format_error(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError) as caught:
+        harvest([bad_file(tmp_path, "latin1.txt")], tmp_path / "pairs.parquet")
+    assert "--errors replace" in caught.value.hint
