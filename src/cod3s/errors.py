@@ -39,6 +39,10 @@ class BinsError(Cod3sError):
     """A bins file that cannot be opened or does not hold what was asked for."""
 
 
+class BundleError(Cod3sError):
+    """A bundle that is damaged, incomplete, of another format, or does not fit what it is used with."""
+
+
 class MissingExtraError(Cod3sError):
     """A library that belongs to an optional extra is not installed."""
 

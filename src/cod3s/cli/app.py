@@ -8,7 +8,7 @@ import traceback
 import typer
 
 from cod3s import __version__
-from cod3s.cli import bench, bins, codes, harvest, sign, sts
+from cod3s.cli import bench, bins, codes, harvest, prepare, sign, sts, train
 from cod3s.errors import Cod3sError
 
 app = typer.Typer(
@@ -43,9 +43,11 @@ def root(
 sign.register(app)
 codes.register(app)
 bins.register(app)
+prepare.register(app)
 sts.register(app)
 harvest.register(app)
 bench.register(app)
+train.register(app)
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""The corpus: raw text becomes cause and effect pairs. Knows nothing about vectors, signatures or models."""
+"""Corpora: raw text → causal pairs → filtered, split, signed training shards. Each file holds one step."""

@@ -69,18 +69,18 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
     # Every token is of type 0 here, so the type vector is one more constant per position.
     positions = weights["embeddings.position_embeddings.weight"][offset:]
     spec.position_encodings.encodings = positions + weights["embeddings.token_type_embeddings.weight"][0]
-    _fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")
+    fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")
     for number, layer in enumerate(spec.layer):
         name = f"encoder.layer.{number}"
         parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
         projection = layer.self_attention.linear[0]
         projection.weight = np.concatenate([weights[f"{part}.weight"] for part in parts])
         projection.bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
-        _fill_linear(layer.self_attention.linear[1], weights, f"{name}.attention.output.dense")
-        _fill_norm(layer.self_attention.layer_norm, weights, f"{name}.attention.output.LayerNorm")
-        _fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
-        _fill_linear(layer.ffn.linear_1, weights, f"{name}.output.dense")
-        _fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
+        fill_linear(layer.self_attention.linear[1], weights, f"{name}.attention.output.dense")
+        fill_norm(layer.self_attention.layer_norm, weights, f"{name}.attention.output.LayerNorm")
+        fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
+        fill_linear(layer.ffn.linear_1, weights, f"{name}.output.dense")
+        fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
 
 
 def weights_file(folder: Path) -> Path:
@@ -130,9 +130,9 @@ def _activation(name: str) -> Any:
     return names[name]
 
 
-def _fill_linear(spec: Any, weights: Weights, name: str) -> None:
+def fill_linear(spec: Any, weights: Weights, name: str) -> None:
     spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def _fill_norm(spec: Any, weights: Weights, name: str) -> None:
+def fill_norm(spec: Any, weights: Weights, name: str) -> None:
     spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]

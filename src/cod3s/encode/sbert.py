@@ -14,6 +14,7 @@ class SbertEncoder:
 
     def __init__(self, name: str = "") -> None:
         library = require("sentence_transformers", "encode")
+        require("transformers", "encode").utils.logging.disable_progress_bar()
         source = name or str(minilm_folder())
         try:
             self._model = library.SentenceTransformer(source, device="cpu")

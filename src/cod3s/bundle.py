@@ -1,0 +1,81 @@
+"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums say that it still is.
+
+bundle/
+  bundle.json      what it is, which model plays which role, checksums of everything below
+  tokens.model     the decoder's text pieces
+  source.json      the tokenizer of a pretrained encoder (warm models only)
+  code/            the hyperplanes that sign
+  bins/            one file of bins a relation
+  models/NAME/     the engine's models
+  MODEL_CARD.md    for people
+"""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import BundleError
+from cod3s.files import read_json, sha256, write_json
+
+FORMAT = 1
+NAME = "bundle.json"
+
+
+@dataclass(frozen=True)
+class BundleFacts:
+    """The content of bundle.json."""
+
+    name: str
+    encoder: str  # id of the encoder that signs
+    bits: int
+    bits_per_token: int
+    positional: bool
+    shape: str
+    quantization: str
+    relations: dict[str, dict[str, str]]  # name → template, inverse
+    models: dict[str, dict[str, str]]  # relation → role → folder under models/
+    training: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # path → sha256
+    format: int = FORMAT
+
+
+def write_facts(folder: Path, facts: BundleFacts) -> None:
+    """Write bundle.json with the checksums of every other file in the folder."""
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in _files(folder)}
+    write_json(folder / NAME, {**asdict(facts), "files": files})
+
+
+def read_facts(folder: Path) -> BundleFacts:
+    """The content of a bundle's bundle.json; files are not looked at."""
+    if not (folder / NAME).is_file():
+        raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make one with `cod3s export`")
+    content = read_json(folder / NAME)
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+        raise BundleError(f"{folder / NAME} does not describe a bundle", hint="export it again")
+    if content["format"] > FORMAT:
+        raise BundleError(
+            f"{folder} has bundle format {content['format']}, this cod3s reads up to {FORMAT}",
+            hint="upgrade cod3s",
+        )
+    try:
+        return BundleFacts(**content)
+    except TypeError as error:
+        raise BundleError(
+            f"{folder / NAME} does not describe a bundle: {error}", hint="export it again"
+        ) from error
+
+
+def verify(folder: Path, facts: BundleFacts) -> None:
+    """An error unless every file of the bundle is there with its checksum."""
+    for name, wanted in facts.files.items():
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise BundleError(f"{folder / NAME} names a file outside of the bundle: {name}")
+        if not path.is_file():
+            raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
+        if sha256(path) != wanted:
+            raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != NAME)

@@ -1,0 +1,144 @@
+"""`cod3s train`, `export`, `info`: from a prepared corpus to a bundle."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.options import JsonOption
+from cod3s.cli.output import print_json, print_table, say
+
+
+def register(app: typer.Typer) -> None:
+    app.command("train", epilog="Example: cod3s train corpus/ -o run/ --preset warm --max-minutes 30")(train)
+    app.command("export", epilog="Example: cod3s export run/ -o bundle/ --quantization int8")(export)
+    app.command("info", epilog="Example: cod3s info bundle/")(info)
+
+
+def train(
+    corpus: Annotated[Path, typer.Argument(help="A folder made by `cod3s prepare`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
+    preset: Annotated[str, typer.Option("--preset", help="warm, paper, small, tiny or tiny-warm.")] = "warm",
+    layout: Annotated[
+        str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
+    ] = None,
+    roles: Annotated[
+        str | None, typer.Option("--roles", help="Of plain, signature, sentence, inverse; with commas.")
+    ] = None,
+    bits_per_token: Annotated[
+        int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
+    ] = None,
+    positional: Annotated[
+        bool | None, typer.Option(help="Signature tokens of their own for each position.")
+    ] = None,
+    hyperplane_start: Annotated[
+        bool | None, typer.Option(help="Start signature tokens from their hyperplanes.")
+    ] = None,
+    freeze_encoder: Annotated[bool | None, typer.Option(help="Leave the pretrained encoder as it is.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate")] = None,
+    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded tokens a step.")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed")] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
+
+    What is not given comes from the preset. The run can be killed at any moment and gone on with by --resume.
+    """
+    from cod3s.cli.progress import training_progress
+    from cod3s.train import train as train_run
+    from cod3s.train.config import find_preset
+
+    given = {
+        "layout": layout,
+        "roles": tuple(roles.split(",")) if roles else None,
+        "bits_per_token": bits_per_token,
+        "positional": positional,
+        "hyperplane_start": hyperplane_start,
+        "freeze_encoder": freeze_encoder,
+        "learning_rate": learning_rate,
+        "batch_tokens": batch_tokens,
+        "epochs": epochs,
+        "warmup_steps": warmup_steps,
+        "evaluate_every": evaluate_every,
+        "seed": seed,
+    }
+    config = find_preset(preset).with_values(**{name: value for name, value in given.items() if value is not None})
+    with training_progress() as report:
+        figures = train_run(
+            corpus,
+            output,
+            config,
+            seconds=60 * max_minutes if max_minutes else None,
+            resume=resume,
+            report=report,
+        )
+    if json:
+        print_json({"run": str(output), "figures": figures})
+        return
+    rows = [(member, name, f"{value:.4f}") for member, own in figures.items() for name, value in own.items()]
+    print_table(
+        "Validation of the best weights", ("model", "figure", "value"), rows, f"preset {preset} | {output}"
+    )
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
+    quantization: Annotated[str, typer.Option("--quantization", help="int8 or float32.")] = "int8",
+    name: Annotated[
+        str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
+    ] = "",
+    licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
+    with_torch: Annotated[
+        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
+    from cod3s.export import describe
+    from cod3s.export import export as export_run
+
+    facts = export_run(run, output, name=name, quantization=quantization, licence=licence, with_torch=with_torch)
+    sizes = describe(output, facts)
+    if json:
+        print_json({"bundle": str(output), "bytes": sizes["bytes"]})
+    else:
+        say(f"bundle {facts.name}: {sizes['bytes'] / 1e6:.1f} MB in {output}")
+
+
+def info(
+    bundle: Annotated[Path, typer.Argument(help="A bundle folder.")],
+    json: JsonOption = False,
+) -> None:
+    """What a bundle is, and whether its files are still those that were exported."""
+    from dataclasses import asdict
+
+    from cod3s.bundle import read_facts, verify
+    from cod3s.export import describe
+
+    facts = read_facts(bundle)
+    verify(bundle, facts)
+    record = {**asdict(facts), **describe(bundle, facts), "checksums_hold": True}
+    if json:
+        print_json(record)
+        return
+    rows = [
+        ("name", facts.name),
+        ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} a token"),
+        ("relations", ", ".join(f"{name} ({own['template']})" for name, own in facts.relations.items())),
+        ("roles", ", ".join(sorted({role for own in facts.models.values() for role in own}))),
+        ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
+        ("shape", f"{facts.shape}, {facts.quantization}"),
+        ("size", f"{record['bytes'] / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
+        ("licence", facts.training.get("licence") or "not stated"),
+    ]
+    print_table(f"Bundle {bundle}", ("", ""), rows)

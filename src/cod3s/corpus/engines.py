@@ -1,0 +1,97 @@
+"""Where the steps run: one after another on this machine, or spread over a Ray cluster. Knows no step."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from cod3s import errors
+from cod3s.errors import Cod3sError, Progress, require
+
+Task = tuple[Any, ...]
+Worker = Callable[..., object]
+
+
+class Engine(Protocol):
+    """Runs `make()(*task)` for every task. Results travel as files, so that a killed run finds them again."""
+
+    def run(self, make: Callable[[], Worker], tasks: Sequence[Task], progress: Progress) -> None: ...
+
+
+class LocalEngine:
+    """One task after another; the libraries inside a step use all cores."""
+
+    def run(self, make: Callable[[], Worker], tasks: Sequence[Task], progress: Progress) -> None:
+        worker = make() if tasks else None
+        for task in tasks:
+            assert worker is not None
+            worker(*task)
+            progress(1)
+
+
+class RayEngine:
+    """Ray Data over the tasks: `workers` actors, each with a worker of its own, and a GPU if there is one.
+
+    Connects to the cluster of $RAY_ADDRESS; without one, Ray starts on this machine.
+    """
+
+    def __init__(self, workers: int = 2) -> None:
+        self._ray = require("ray", "ray")
+        self._workers = workers
+
+    def run(self, make: Callable[[], Worker], tasks: Sequence[Task], progress: Progress) -> None:
+        if not tasks:
+            return
+        data = require("ray.data", "ray")
+        if not self._ray.is_initialized():
+            self._ray.init(log_to_driver=False, include_dashboard=False)
+        data.DataContext.get_current().enable_progress_bars = False  # ours is shown
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
+        gpus = 1 if self._ray.cluster_resources().get("GPU", 0) >= self._workers else 0
+        # A block a task: a worker takes the next one when it is free. The numbers come from memory, not from
+        # Ray's own `range`: its read tasks would wait for a CPU that the actors hold.
+        numbers = data.from_items([{"id": number} for number in range(len(tasks))], override_num_blocks=len(tasks))
+        done = numbers.map_batches(
+            _RayWorker,
+            fn_constructor_args=(make, list(tasks)),
+            batch_size=1,
+            compute=data.ActorPoolStrategy(size=min(self._workers, len(tasks))),
+            num_cpus=1,
+            num_gpus=gpus,
+        )
+        for batch in done.iter_batches(batch_size=None):
+            for failed in filter(None, batch["failed"]):
+                raise _as_error(failed)
+            progress(len(batch["id"]))
+
+
+class _RayWorker:
+    """What an actor holds: the worker, with its encoder, and the list that the rows are numbers of."""
+
+    def __init__(self, make: Callable[[], Worker], tasks: Sequence[Task]) -> None:
+        self._worker, self._tasks = make(), tasks
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The batch with, in `failed`, what a user should hear: Ray's own way would bury it in stack traces."""
+        return {**batch, "failed": [self._run(int(number)) for number in batch["id"]]}
+
+    def _run(self, number: int) -> str:
+        try:
+            self._worker(*self._tasks[number])
+        except Cod3sError as error:
+            return json.dumps([type(error).__name__, error.message, error.hint])
+        except OSError as error:
+            hint = "check that all workers reach the place and that it has room; then run again: it resumes"
+            return json.dumps(["Cod3sError", f"the system of a worker refused: {error}", hint])
+        return ""
+
+
+def _as_error(failed: str) -> Cod3sError:
+    kind, message, hint = json.loads(failed)
+    error: Cod3sError = getattr(errors, kind, Cod3sError)(message, hint)
+    return error
+
+
+def find_engine(name: str, workers: int) -> Engine:
+    """The engine called `local` or `ray`."""
+    return RayEngine(workers) if name == "ray" else LocalEngine()

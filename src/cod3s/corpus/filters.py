@@ -1,0 +1,166 @@
+"""Named filters of pairs: SQL conditions over `source`, `target` and their `bare` forms, true for what goes.
+
+SQL, so that DuckDB applies them out of core on all cores; knows nothing about files and splits.
+"""
+
+import codecs
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cod3s.errors import Cod3sError, did_you_mean
+
+_PUNCTUATION = r"""\s.,;:!?'"’‘“”()…–—-"""
+_FUNCTION_WORDS = (
+    "a an the this that these those my your his her its our their i you he she it we they me him us them who "
+    "what is are was were be been am do does did has have had will would can could should may might must not no "
+    "and or but if when while as of to in on at by for from with about into over after before than then "
+    "like likes feel feels get gets got want wants take takes go goes make makes new first other "
+    "there so because very too just all some any more out up i'm i've it's don't didn't can't isn't wasn't"
+)
+_DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
+# Rot-13, so that nobody has to read the words to read this file.
+_RUDE = "shpx|shpxvat|shpxrq|shpxre|fuvg|fuvggl|ohyyfuvg|ovgpu|ovgpurf|onfgneq|nffubyr|phag|qvpx|jnaxre|fyhg"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A named reason to remove a pair; `number` is its one parameter, where it has one."""
+
+    name: str
+    reason: str
+    removes: str  # an SQL condition
+    number: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name if self.number is None else f"{self.name}:{self.number}"
+
+
+def _either(condition: Callable[[str], str]) -> str:
+    """True when the condition holds for the source or for the target."""
+    return f"({condition('source')}) OR ({condition('target')})"
+
+
+def _word_count(side: str) -> str:
+    # Sides are clean: words stand between single spaces. An empty side has none.
+    return f"(CASE {side} WHEN '' THEN 0 ELSE length({side}) - length(replace({side}, ' ', '')) + 1 END)"
+
+
+def _matches(side: str, pattern: str) -> str:
+    quoted = pattern.replace("'", "''")
+    return f"regexp_matches({side}, '{quoted}')"
+
+
+def _empty(words: int) -> Filter:
+    def removes(side: str) -> str:
+        letter = _matches(side, r"\p{L}")
+        return f"{_word_count(side)} < {words} OR NOT {letter}"
+
+    return Filter("empty", f"a side has fewer than {words} words, or no letter", _either(removes), words)
+
+
+def _length(words: int) -> Filter:
+    many = _either(lambda side: f"{_word_count(side)} > {words}")
+    return Filter("length", f"a side has more than {words} words", many, words)
+
+
+def _characters() -> Filter:
+    return Filter(
+        "characters",
+        "a digit or a special character: anything but letters, spaces and sentence punctuation",
+        _either(lambda side: _matches(side, rf"[^\p{{L}}\p{{M}}{_PUNCTUATION}]")),
+    )
+
+
+def _symbols() -> Filter:
+    markup = r"[<>{}\[\]|\\^~_=@#*+/`�]|\p{Co}|www\.|[.,!?]{4,}"
+    return Filter(
+        "symbols",
+        "markup, an address, code or what a decoder puts for lost characters; digits may stay",
+        _either(lambda side: _matches(side, markup)),
+    )
+
+
+def _dangling() -> Filter:
+    # Whole words: the original compared the ends of strings, and so also dropped "describe" and "the tube".
+    ending = rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_DANGLING})[^\p{{L}}\p{{N}}]*$"
+    return Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", _matches("target", ending))
+
+
+def _repeated() -> Filter:
+    def loops(side: str) -> str:
+        words = f"string_split(lower({side}), ' ')"
+        return f"{_word_count(side)} > 3 AND 2 * list_unique({words}) <= {_word_count(side)}"
+
+    return Filter(
+        "repeated",
+        "both sides say the same, or at least half of a side's words are repetitions",
+        f"source_bare = target_bare OR {_either(loops)}",
+    )
+
+
+def _english() -> Filter:
+    both = "source || ' ' || target"
+    letters = f"length(regexp_replace({both}, '[^\\p{{L}}]+', '', 'g'))"
+    ascii_letters = f"length(regexp_replace({both}, '[^A-Za-z]+', '', 'g'))"
+    foreign = f"(NOT regexp_full_match({both}, '[ -~]*') AND 10 * {ascii_letters} < 9 * {letters})"
+    common = _matches(both, rf"(?i)(^|[^\p{{L}}'’])({_FUNCTION_WORDS.replace(' ', '|')})($|[^\p{{L}}])")
+    return Filter(
+        "english",
+        "not English: under nine tenths of the letters are ASCII, or no common English word in eight or more",
+        f"{foreign} OR ({_word_count('source')} + {_word_count('target')} >= 8 AND NOT {common})",
+    )
+
+
+def _profanity() -> Filter:
+    rude = rf"(?i)\b({codecs.decode(_RUDE, 'rot13')})\b"
+    return Filter("profanity", "a swear word of a short list", _either(lambda side: _matches(side, rude)))
+
+
+_WITH_NUMBER: dict[str, tuple[Callable[[int], Filter], int]] = {"empty": (_empty, 2), "length": (_length, 12)}
+_PLAIN: dict[str, Callable[[], Filter]] = {
+    "characters": _characters,
+    "symbols": _symbols,
+    "dangling": _dangling,
+    "repeated": _repeated,
+    "english": _english,
+    "profanity": _profanity,
+}
+FILTERS = (*_WITH_NUMBER, *_PLAIN)
+
+PRESETS = {
+    "paper": "characters,length:12",  # appendix B
+    "original": "length:20,dangling",  # what the authors' code drops, with whole words
+    "default": "empty:2,length:12,symbols,dangling,repeated,english",
+    "none": "",
+}
+
+
+def find_filters(names: str) -> list[Filter]:
+    """The filters of a preset, or of a comma list such as `empty,length:20,dangling`, in that order."""
+    listed = PRESETS.get(names, names)
+    return [_find(name.strip()) for name in listed.split(",") if name.strip()]
+
+
+def removed_by(filters: Sequence[Filter]) -> str:
+    """An SQL expression: the label of the first filter that removes the row, or NULL."""
+    if not filters:
+        return "NULL::VARCHAR"
+    cases = " ".join(f"WHEN {one.removes} THEN '{one.label}'" for one in filters)
+    return f"CASE {cases} END"
+
+
+def _find(name: str) -> Filter:
+    kind, mark, number = name.partition(":")
+    if kind in _PLAIN and not mark:
+        return _PLAIN[kind]()
+    if kind in _WITH_NUMBER:
+        make, usual = _WITH_NUMBER[kind]
+        if not mark:
+            return make(usual)
+        if number.isdecimal() and int(number) > 0:
+            return make(int(number))
+        raise Cod3sError(f"{name!r} needs a whole number of words", hint=f"for example {kind}:{usual}")
+    if kind in _PLAIN:
+        raise Cod3sError(f"the filter {kind!r} takes no number", hint=f"write it as {kind}")
+    raise Cod3sError(f"no filter is called {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))

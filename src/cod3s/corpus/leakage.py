@@ -1,0 +1,59 @@
+"""Sentences that occur both in train and in what is held out: found, removed by the splitter, and checked.
+
+Sentences are compared as near-duplicates are: by their letters and digits.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cod3s.corpus.database import table_of
+from cod3s.corpus.places import Place
+
+Hashes = npt.NDArray[np.uint64]
+
+
+class Leaks:
+    """Held-out sentences, by hash, and which of them were met in train."""
+
+    def __init__(self, hashes: Sequence[Hashes]) -> None:
+        none: Hashes = np.empty(0, np.uint64)
+        self._known = np.unique(np.concatenate([none, *(rows.ravel() for rows in hashes)]))
+        self._met = np.zeros(len(self._known), bool)
+
+    def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, while their sentences are noted."""
+        for batch in train:
+            place, known = self._find(sentence_hashes(batch))
+            self._met[place[known]] = True
+            yield batch
+
+    def found(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of these held-out sentences were met; ask when all of train has passed."""
+        place, known = self._find(hashes)
+        return known & self._met[place] if len(self._met) else known
+
+    def _find(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        if not len(self._known):
+            return np.zeros(hashes.shape, np.intp), np.zeros(hashes.shape, bool)
+        place = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+        return place, self._known[place] == hashes
+
+
+def sentence_hashes(batch: pa.RecordBatch) -> Hashes:
+    """The hashes of both sides, (rows, 2)."""
+    return np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
+
+
+def count_shared(connection: Any, train: list[Place], held_out: list[Place]) -> int:
+    """How many sentences stand both in train and in held-out shards, read back from the text on disk."""
+    if not train or not held_out:
+        return 0
+    sides = "SELECT text_hash(source) AS hash FROM {0} UNION ALL SELECT text_hash(target) FROM {0}"
+    kept = sides.format(table_of(connection, "held_out", held_out))
+    seen = sides.format(table_of(connection, "train", train))
+    query = f"SELECT count(DISTINCT hash) FROM ({seen}) WHERE hash IN (SELECT hash FROM ({kept}))"
+    return int(connection.sql(query).fetchall()[0][0])

@@ -1,0 +1,82 @@
+"""Numbered lines of a text file, a block at a time. Bytes in, text out; knows nothing about columns.
+
+A line that cannot be text stands in the list as a `Damaged` with its reason: no line is lost silently.
+"""
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+MAX_LINE_BYTES = 1 << 20
+"""A pair of sentences is far shorter; the limit keeps memory flat whatever the file holds."""
+
+_BLOCK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A line that holds no usable text, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class LineBlock:
+    """Some lines in a row; `first` is the number of the first one, counted from 1."""
+
+    first: int
+    lines: list[str | Damaged]
+
+
+def read_lines(stream: BinaryIO) -> Iterator[LineBlock]:
+    """All lines of `stream`, without their ends (\\n or \\r\\n) and without a byte-order mark.
+
+    Only \\n ends a line: the other separators of Unicode stay inside it.
+    """
+    first = 1
+    for block in _line_bytes(stream):
+        if first == 1 and block[0] is not None:
+            block[0] = block[0].removeprefix(codecs.BOM_UTF8)
+        yield LineBlock(first, _decode(block))
+        first += len(block)
+
+
+def _line_bytes(stream: BinaryIO) -> Iterator[list[bytes | None]]:
+    """Blocks of lines as bytes; None stands for a line longer than the limit, whose bytes are let go."""
+    rest, too_long = b"", False
+    while data := stream.read(_BLOCK_BYTES):
+        lines: list[bytes | None] = [*(rest + data).split(b"\n")]
+        rest = lines.pop() or b""
+        if too_long and lines:
+            lines[0], too_long = None, False
+        if len(rest) > MAX_LINE_BYTES or too_long:
+            rest, too_long = b"", True
+        if lines:
+            yield [None if line is None or len(line) > MAX_LINE_BYTES else line for line in lines]
+    if rest or too_long:
+        yield [None if too_long else rest]
+
+
+def _decode(lines: list[bytes | None]) -> list[str | Damaged]:
+    if None not in lines:
+        whole = b"\n".join(lines)  # type: ignore[arg-type]
+        if b"\0" not in whole:
+            try:
+                text = whole.decode()
+            except UnicodeDecodeError:
+                pass  # some line is bad: found below, one by one
+            else:
+                return [*(text.replace("\r\n", "\n").removesuffix("\r").split("\n"))]
+    return [_decode_line(line) for line in lines]
+
+
+def _decode_line(line: bytes | None) -> str | Damaged:
+    if line is None:
+        return Damaged(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
+    if b"\0" in line:
+        return Damaged("the line holds a NUL byte")
+    try:
+        return line.removesuffix(b"\r").decode()
+    except UnicodeDecodeError as error:
+        return Damaged(f"the line is not UTF-8 ({error.reason} at byte {error.start + 1})")

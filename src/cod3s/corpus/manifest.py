@@ -1,0 +1,116 @@
+"""The manifest of a prepared corpus: what it was made from, how, and what it holds. Knows no step.
+
+It holds no times and no paths of the machine, so the same input gives the same manifest.
+"""
+
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from cod3s import __version__
+from cod3s.corpus.funnel import FunnelStep
+from cod3s.corpus.places import Place
+from cod3s.corpus.shards import FileFacts
+from cod3s.errors import Cod3sError, FileFormatError
+
+FORMAT = 1
+NAME = "manifest.json"
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """Everything that decides what a corpus holds; where and how fast it is made is not part of it."""
+
+    relation: str = "both"
+    template: str = ""
+    orders: str = "matching"  # matching: `effect` learns from "X, so Y", `cause` from "X because Y" (appendix B)
+    filter: str = "default"
+    limit: int | None = None
+    dev: int = 4000
+    test: int = 4000
+    held_out: float = 0.02
+    shard_rows: int = 100_000
+    bad_rows: str = "stop"
+    encoder: str = "fast"
+    code: str = "random"
+    bits: int = 16
+    seed: int = 1234
+    bins: bool = True
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file of pairs by its content; where it lay does not matter."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class RelationFacts:
+    """What one relation of the corpus holds, and how its funnel came to that."""
+
+    template: str
+    inverse: str
+    splits: dict[str, int]
+    funnel: list[FunnelStep]
+    leaked: int  # held-out pairs left out because one of their sentences occurs in train
+    shards: list[FileFacts]
+    bins: FileFacts | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A finished corpus. `shared_sentences` was counted on the shards on disk: train against dev and test."""
+
+    config: PrepareConfig
+    inputs: list[InputFile]
+    encoder: str | None  # the encoder's id
+    dim: int | None
+    relations: dict[str, RelationFacts]
+    shared_sentences: int
+    bad_rows: list[str] = field(default_factory=list)  # the first few that were skipped
+    versions: dict[str, str] = field(default_factory=dict)
+    format: int = FORMAT
+
+
+def load_manifest(corpus: Place) -> Manifest:
+    """The manifest of the corpus folder; a folder without one is unfinished."""
+    file = corpus / NAME
+    if not file.exists():
+        raise Cod3sError(
+            f"{corpus.url} holds no finished corpus", hint="run the same `cod3s prepare` again: it resumes"
+        )
+    try:
+        content = file.read_json()
+        relations = {name: _relation(facts) for name, facts in content.pop("relations").items()}
+        config = PrepareConfig(**content.pop("config"))
+        inputs = [InputFile(**one) for one in content.pop("inputs")]
+        return Manifest(config=config, inputs=inputs, relations=relations, **content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{file.url} is not a manifest of this version: {error}") from error
+
+
+def used_versions() -> dict[str, str]:
+    """The versions of what makes the rows, the bits and the bytes."""
+    found = {"cod3s": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def as_json(manifest: Manifest) -> dict[str, Any]:
+    return asdict(manifest)
+
+
+def _relation(facts: dict[str, Any]) -> RelationFacts:
+    steps = [FunnelStep(**step) for step in facts.pop("funnel")]
+    shards = [FileFacts(**shard) for shard in facts.pop("shards")]
+    bins = facts.pop("bins")
+    return RelationFacts(funnel=steps, shards=shards, bins=bins and FileFacts(**bins), **facts)

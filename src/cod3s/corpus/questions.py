@@ -1,0 +1,191 @@
+"""Evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSONL → premise and alternatives.
+
+A file is recognised by what it holds. Every question is read or the error names its line: evaluation on half a
+set would not be noticed.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from cod3s.corpus.lines import Damaged, read_lines
+from cod3s.corpus.places import Place, place
+from cod3s.errors import FileFormatError
+
+MAX_XML_BYTES = 1 << 26
+"""The real files have under a megabyte."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a premise: its more plausible cause or effect among the alternatives."""
+
+    id: str
+    premise: str
+    direction: str  # what is asked for: cause or effect
+    alternatives: tuple[str, ...]
+    answer: int | None  # the index of the right one; None where the set does not tell
+
+
+def read_questions(path: str | Path) -> list[Question]:
+    """All questions of a file, in its order."""
+    file = place(path)
+    with file.opened() as stream:
+        start = stream.read(64).lstrip(b"\xef\xbb\xbf").lstrip()
+    if not start:
+        raise FileFormatError(f"{file.url} is empty")
+    if start.startswith(b"<"):
+        questions = list(_read_xml(file))
+    elif start.startswith(b"{"):
+        questions = list(_read_jsonl(file))
+    else:
+        raise FileFormatError(
+            f"{file.url}, line 1: not a known format of questions",
+            hint="known are COPA's XML, and the JSONL of SuperGLUE's COPA and of e-CARE",
+        )
+    if not questions:
+        raise FileFormatError(f"{file.url} holds no questions")
+    return questions
+
+
+def _read_jsonl(file: Place) -> Iterator[Question]:
+    layout: _Layout | None = None
+    with file.opened() as stream:
+        for block in read_lines(stream):
+            for number, line in enumerate(block.lines, block.first):
+                if line == "":
+                    continue
+                try:
+                    record = _record(line)
+                    layout = layout or _find_layout(record)
+                    question = layout.question(record)
+                except (KeyError, ValueError, TypeError, RecursionError) as error:
+                    raise FileFormatError(f"{file.url}, line {number}: not a question; {_say(error)}") from error
+                yield question
+
+
+def _record(line: str | Damaged) -> dict[str, Any]:
+    if isinstance(line, Damaged):
+        raise TypeError(line.reason)
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise TypeError("not a JSON object")
+    return record
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What a JSONL set calls its fields."""
+
+    id: str
+    asked: str
+    alternatives: tuple[str, ...]
+
+    def question(self, record: dict[str, Any]) -> Question:
+        texts = [record[name] for name in ("premise", *self.alternatives)]
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ValueError("the premise or an alternative is not text")
+        answer = record.get("label")
+        if answer is not None and (type(answer) is not int or answer not in range(len(self.alternatives))):
+            raise ValueError(f"the label is {answer!r}, needed is 0 or 1")
+        premise, *alternatives = texts
+        return Question(str(record[self.id]), premise, _direction(record[self.asked]), tuple(alternatives), answer)
+
+
+_LAYOUTS = (
+    _Layout("idx", "question", ("choice1", "choice2")),  # SuperGLUE COPA
+    _Layout("index", "ask-for", ("hypothesis1", "hypothesis2")),  # e-CARE
+)
+
+
+def _find_layout(record: dict[str, Any]) -> _Layout:
+    for layout in _LAYOUTS:
+        if {"premise", layout.asked, *layout.alternatives} <= record.keys():
+            return layout
+    raise ValueError(f"it has the fields {', '.join(sorted(record)[:8])}, which no known set has")
+
+
+def _direction(asked: Any) -> str:
+    if asked not in ("cause", "effect"):
+        raise ValueError(f"it asks for {asked!r}, needed is cause or effect")
+    return str(asked)
+
+
+def _say(error: Exception) -> str:
+    return f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _read_xml(file: Place) -> Iterator[Question]:
+    with file.opened() as stream:
+        content = stream.read(MAX_XML_BYTES + 1)
+    if len(content) > MAX_XML_BYTES:
+        raise FileFormatError(f"{file.url} has more than {MAX_XML_BYTES >> 20} MB, which no set of questions has")
+    items = _Items()
+    parser = expat.ParserCreate()
+    # A DTD may be named, as COPA's is, but is never fetched; entities of a file's own could grow without end.
+    parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    parser.EntityDeclHandler = items.refuse_entity
+    parser.StartElementHandler = items.start
+    parser.EndElementHandler = items.end
+    parser.CharacterDataHandler = items.text
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise FileFormatError(f"{file.url}, line {error.lineno}: not well-formed XML; {error}") from error
+    except ValueError as error:
+        raise FileFormatError(f"{file.url}, line {parser.CurrentLineNumber}: not a question; {error}") from error
+    yield from items.found
+
+
+class _Items:
+    """Gathers COPA's <item> elements as the parser meets them."""
+
+    def __init__(self) -> None:
+        self.found: list[Question] = []
+        self._attributes: dict[str, str] | None = None
+        self._fields: dict[str, str] = {}
+        self._field = ""
+
+    def refuse_entity(self, name: str, *_details: Any) -> None:
+        raise ValueError(f"the file defines the entity {name!r}; entities are not read")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "item":
+            self._attributes, self._fields = attributes, {}
+        elif self._attributes is not None:
+            if tag in self._fields:
+                raise ValueError(f"the item has two <{tag}>")
+            self._field, self._fields[tag] = tag, ""
+        elif tag != "copa-corpus":
+            raise ValueError(f"<{tag}> where <item> was expected")
+
+    def text(self, data: str) -> None:
+        if self._field:
+            self._fields[self._field] += data
+
+    def end(self, tag: str) -> None:
+        self._field = ""
+        if tag == "item":
+            assert self._attributes is not None
+            self.found.append(_question(self._attributes, self._fields))
+            self._attributes = None
+
+
+def _question(attributes: dict[str, str], fields: dict[str, str]) -> Question:
+    texts = [" ".join(fields.get(name, "").split()) for name in ("p", "a1", "a2")]
+    if not all(texts):
+        raise ValueError("an item needs <p>, <a1> and <a2>, each with text")
+    answer = attributes.get("most-plausible-alternative")
+    if answer not in ("1", "2", None):
+        raise ValueError(f"the most plausible alternative is {answer!r}, needed is 1 or 2")
+    premise, *alternatives = texts
+    return Question(
+        attributes.get("id", ""),
+        premise,
+        _direction(attributes.get("asks-for")),
+        tuple(alternatives),
+        None if answer is None else int(answer) - 1,
+    )

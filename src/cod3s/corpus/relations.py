@@ -1,0 +1,87 @@
+"""Relations: what is the source, what is the target, and which pairs teach it. Names in, relations out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import Formatter
+
+from cod3s.errors import Cod3sError
+
+ORDERS = ("because", "so", "")
+"""How a pair was said: "X because Y", "X, so Y", or not known."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One direction of generation: its name, the completed statement, and where its pairs come from.
+
+    A pair has a first and a second side: the cause and the effect, or the source and the target of any other
+    relation. `reverse` says that the second side is the source. `columns` are the names that the two sides
+    may have in a file, in order of preference.
+    """
+
+    name: str
+    template: str
+    columns: tuple[tuple[str, str], ...]
+    reverse: bool = False
+    order: str = ""  # the order whose pairs train it; empty: any
+    inverse: str = ""
+
+
+EFFECT = Relation(
+    name="effect",
+    template="{source}, so {target}",
+    columns=(("cause", "effect"), ("source", "target")),
+    order="so",
+    inverse="cause",
+)
+CAUSE = Relation(
+    name="cause",
+    template="{source} because {target}",
+    columns=(("cause", "effect"), ("target", "source")),
+    reverse=True,
+    order="because",
+    inverse="effect",
+)
+
+
+def find_relations(name: str, template: str = "") -> list[Relation]:
+    """The relations that `name` asks for: `effect`, `cause`, `both`, or one of your own with its template."""
+    if name == "both":
+        found = [EFFECT, CAUSE]
+    elif name in (EFFECT.name, CAUSE.name):
+        found = [EFFECT if name == EFFECT.name else CAUSE]
+    else:
+        return [_own_relation(name, template)]
+    if template:
+        raise Cod3sError(f"the relation {name!r} has its own template", hint="leave out --template")
+    return found
+
+
+def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
+    """The column names that serve all of `relations`.
+
+    For `both`, only cause and effect do: source and target do not say which of them is the cause.
+    """
+    first, *others = relations
+    return tuple(pair for pair in first.columns if all(pair in other.columns for other in others))
+
+
+def _own_relation(name: str, template: str) -> Relation:
+    if not name.isidentifier() or not name.isascii():
+        raise Cod3sError(
+            f"{name!r} cannot name a relation", hint="use letters, digits and _, such as `reply` or `caption`"
+        )
+    if not template:
+        raise Cod3sError(
+            f"the relation {name!r} needs a template",
+            hint='for example --template "{source} {target}"; built in are effect, cause and both',
+        )
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise Cod3sError(f"the template {template!r} cannot be read: {error}") from error
+    if sorted(fields) != ["source", "target"]:
+        raise Cod3sError(
+            f"the template {template!r} needs {{source}} and {{target}}, once each, and no other field"
+        )
+    return Relation(name, template, columns=(("source", "target"),))

@@ -1,0 +1,92 @@
+"""The third step: an unsigned shard → a signed one, with the vectors of its targets where bins are wanted.
+
+Each shard is signed by itself, so this step runs anywhere in parallel and resumes shard by shard.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cod3s.corpus.places import Place
+from cod3s.encode import Vectors, load_encoder
+from cod3s.lsh import Code, to_text
+from cod3s.signing import encode_sentences
+
+NO_ENCODER = "none"
+"""As an encoder's name: the pairs are filtered and split, but not signed."""
+
+_READ_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A finished shard or bins file, and what shows that it is still whole."""
+
+    name: str
+    rows: int  # of a shard; the populated bins of a bins file
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Where one shard comes from and goes to."""
+
+    name: str
+    unsigned: Place
+    signed: Place
+    facts: Place
+    vectors: Place | None
+
+    def done(self) -> FileFacts | None:
+        """The facts of the finished shard, or None while there is work to do."""
+        return FileFacts(**self.facts.read_json()) if self.facts.exists() else None
+
+
+def file_facts(file: Place, name: str, rows: int) -> FileFacts:
+    return FileFacts(name, rows, file.size() or 0, file.sha256())
+
+
+class Signer:
+    """Signs shards with one encoder, loaded once."""
+
+    def __init__(self, encoder: str, code: Code | None) -> None:
+        self._encoder = None if encoder == NO_ENCODER else load_encoder(encoder)
+        self._code = code
+
+    def __call__(self, task: ShardTask) -> None:
+        with task.unsigned.system.open_input_file(task.unsigned.path) as file:
+            table = pq.read_table(file)
+        if self._encoder is not None and self._code is not None:
+            table = self._signed(table, task)
+        with task.signed.replaced() as stream:
+            pq.write_table(table, stream, compression="zstd")
+        task.facts.write_json(asdict(file_facts(task.signed, f"{task.name}.parquet", len(table))))
+
+    def _signed(self, table: pa.Table, task: ShardTask) -> pa.Table:
+        """The table with a `signature` after the target: a string of 0 and 1, in token order."""
+        assert self._encoder is not None
+        assert self._code is not None
+        targets = table["target"].to_pylist()
+        vectors = np.concatenate([block for _, block in encode_sentences(self._encoder, targets)])
+        if task.vectors:
+            with task.vectors.replaced() as stream:
+                stream.write(vectors.tobytes())
+        signatures = pa.array(to_text(self._code.sign(vectors)))
+        return table.add_column(table.schema.get_field_index("target") + 1, "signature", signatures)
+
+
+def read_vectors(tasks: list[ShardTask], dim: int) -> Iterator[tuple[list[str], Vectors]]:
+    """The targets of signed shards with their vectors, a block at a time."""
+    for task in tasks:
+        assert task.vectors is not None
+        with (
+            task.signed.system.open_input_file(task.signed.path) as file,
+            task.vectors.opened(compression=None) as stream,
+        ):
+            for batch in pq.ParquetFile(file).iter_batches(_READ_ROWS, columns=["target"]):
+                data = stream.read(4 * dim * len(batch))
+                yield batch["target"].to_pylist(), np.frombuffer(data, np.float32).reshape(-1, dim)

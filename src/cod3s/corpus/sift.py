@@ -1,0 +1,126 @@
+"""The first step: one file of pairs, as one relation sees it → its rows that pass the filters, with their keys.
+
+Each (file, relation) is sifted by itself, so this step runs anywhere in parallel; duplicates and splits need all
+files and come later.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cod3s.corpus.database import connect
+from cod3s.corpus.filters import find_filters, removed_by
+from cod3s.corpus.places import Place
+from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
+from cod3s.corpus.relations import Relation
+
+OTHER_ORDER = "order"
+BLANK = "blank"
+SIFT_REASONS = {
+    OTHER_ORDER: "said the other way round (X because Y, or X, so Y): teaches the inverse relation",
+    BLANK: "a side is empty: nothing to sign",
+}
+"""What removes pairs whatever filters were chosen."""
+
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What became of one file's rows; `removed` counts them by the filter that removed them."""
+
+    read: int
+    bad: int
+    examples: list[str]
+    removed: dict[str, int]
+    kept: int
+
+
+class Sifter:
+    """Sifts files for some relations; the settings are the same for all of them."""
+
+    def __init__(
+        self, filters: str, matching_orders: bool, skip_bad: bool, names: Names, threads: int | None = None
+    ) -> None:
+        self._filters = removed_by(find_filters(filters))
+        self._matching_orders, self._skip_bad, self._names = matching_orders, skip_bad, names
+        self._connection = connect(threads=threads)
+
+    def __call__(self, file: Place, relation: Relation, part: Place) -> Sifted:
+        """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""
+        facts = part.with_suffix(".json")
+        if facts.exists():
+            return Sifted(**facts.read_json())
+        tally, removed = Tally(), Counter[str]()
+        reader = Reader(file, self._names, self._skip_bad)
+        with part.with_suffix(".parquet").replaced() as stream:
+            kept = self._write_kept(reader, relation, tally, removed, stream)
+        sifted = Sifted(tally.read, tally.bad, tally.examples, dict(removed), kept)
+        facts.write_json(asdict(sifted))
+        return sifted
+
+    def _write_kept(
+        self, reader: Reader, relation: Relation, tally: Tally, removed: Counter[str], stream: Any
+    ) -> int:
+        kept = 0
+        writer = None
+        for batch in self._annotated(reader, relation, tally):
+            stays = pc.is_null(batch["removed"])
+            removed.update(batch.filter(pc.invert(stays))["removed"].to_pylist())
+            rows = batch.filter(stays).drop_columns(["removed"])
+            writer = writer or pq.ParquetWriter(stream, rows.schema, compression="zstd")
+            writer.write_batch(rows)
+            kept += len(rows)
+        if writer:
+            writer.close()
+        return kept
+
+    def _annotated(self, reader: Reader, relation: Relation, tally: Tally) -> Iterator[pa.RecordBatch]:
+        """All rows with their keys and, in `removed`, the first filter that removes them."""
+        failed: list[Exception] = []
+        pairs = pa.RecordBatchReader.from_batches(PAIR_SCHEMA, _noting(reader.batches(tally), failed))
+        self._connection.register("pairs", pairs)
+        try:
+            yield from self._connection.sql(self._query(relation)).to_arrow_reader(_BATCH_ROWS)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            # DuckDB wraps what the reader raised; the reader's own error says which line it was.
+            raise failed[0] if failed else error from None
+        finally:
+            self._connection.unregister("pairs")
+
+    def _query(self, relation: Relation) -> str:
+        source, target = ("second", "first") if relation.reverse else ("first", "second")
+        first, second = ("target", "source") if relation.reverse else ("source", "target")
+        other = "FALSE"
+        if self._matching_orders and relation.order:
+            other = f"\"order\" NOT IN ('', '{relation.order}')"
+        return f"""
+            SELECT source, target, "order", pattern, corpus, removed,
+              md5_number_upper({first}_bare || chr(31) || {second}_bare) AS place,
+              md5_number_lower({first}_bare || chr(31) || {second}_bare) AS tie,
+              md5_number_upper(source_bare) AS source_hash, md5_number_upper(target_bare) AS target_hash
+            FROM (
+              SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' WHEN source = '' OR target = '' THEN '{BLANK}'
+                ELSE {self._filters} END AS removed
+              FROM (
+                SELECT *, bare(source) AS source_bare, bare(target) AS target_bare
+                FROM (
+                  SELECT clean({source}) AS source, clean({target}) AS target, "order", pattern, corpus
+                  FROM pairs
+                )
+              )
+            )"""
+
+
+def _noting(batches: Iterator[pa.RecordBatch], failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except Exception as error:
+        failed.append(error)
+        raise

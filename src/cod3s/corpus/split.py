@@ -1,0 +1,237 @@
+"""The second step: the sifted rows of all files → unique pairs in train, dev and test, in unsigned shards.
+
+One sort by key and one pass, out of core: rows arrive in the order of their keys, duplicates side by side.
+The held-out stretches come first; the train rows then show which held-out sentences also occur in train.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cod3s.corpus.database import connect, table_of
+from cod3s.corpus.keys import SPLITS, HeldOut
+from cod3s.corpus.leakage import Leaks, sentence_hashes
+from cod3s.corpus.places import Place
+from cod3s.errors import Progress
+
+EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
+SPLIT_REASONS = {
+    EXACT: "the same text as another pair",
+    NEAR: "the same letters and digits as another pair",
+    LIMIT: "beyond --limit",
+    LEAKED: "held out, but one of its sentences occurs in train",
+    RESERVE: "held out, but dev and test are full",
+}
+
+SHARD_COLUMNS = ("source", "target", "order", "pattern", "corpus")
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard: `RELATION/SPLIT-NUMBER.parquet`."""
+
+    relation: str
+    split: str
+    number: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.relation}/{self.split}-{self.number:05d}"
+
+
+@dataclass
+class SplitCounts:
+    """Rows of one relation by what became of them: removed, by reason, or in a split."""
+
+    removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
+    rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def leaked(self) -> int:
+        return self.removed[LEAKED]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the pairs were split: the shards, the counts of every relation, and the leaks left (none)."""
+
+    shards: list[Shard]
+    counts: dict[str, SplitCounts]
+    shared: int
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Plan":
+        counts = {name: SplitCounts(**count) for name, count in content["counts"].items()}
+        return cls([Shard(**shard) for shard in content["shards"]], counts, content["shared"])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many pairs at most: of train (None: all), dev and test; and of one shard."""
+
+    limit: int | None
+    dev: int
+    test: int
+    shard_rows: int
+
+
+class Splitter:
+    """Splits the sifted rows of some relations together: what one holds out, no other trains on."""
+
+    def __init__(self, work: Place, sizes: Sizes, held_out: HeldOut, spill: Path, memory: str) -> None:
+        self._work, self._sizes, self._held_out = work, sizes, held_out
+        self._connection = connect(spill, memory)
+
+    def __call__(
+        self, parts: dict[str, list[Place]], progress: Progress
+    ) -> tuple[list[Shard], dict[str, SplitCounts]]:
+        """Write the shards of every relation (its name → its sifted parts); return them and the counts."""
+        counts = {relation: SplitCounts() for relation in parts}
+        waiting = [
+            _Waiting(self._work / relation / f"{split}.waiting", relation, split)
+            for relation in parts
+            for split in ("dev", "test")
+        ]
+        for rows in waiting:
+            rows.collect(self._rows(parts[rows.relation], rows.split, counts[rows.relation], progress))
+        leaks = Leaks([rows.hashes for rows in waiting])
+        shards = []
+        for relation, files in parts.items():
+            rows_of_train = self._rows(files, "train", counts[relation], progress)
+            train = leaks.watched(_limited(rows_of_train, self._sizes.limit, counts[relation]))
+            shards += self._write(train, relation, "train")
+        for rows in waiting:
+            most = self._sizes.dev if rows.split == "dev" else self._sizes.test
+            chosen = rows.release(leaks, most, counts[rows.relation])
+            shards += self._write(chosen, rows.relation, rows.split)
+        for relation, count in counts.items():
+            count.rows = {
+                split: sum(shard.rows for shard in shards if (shard.relation, shard.split) == (relation, split))
+                for split in SPLITS
+            }
+        return shards, counts
+
+    def _rows(
+        self, parts: list[Place], split: str, count: SplitCounts, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        """The unique rows of one stretch, in the order of their keys."""
+        start, end = self._held_out.stretch(split)
+        if start == end or not parts:
+            return
+        source = table_of(self._connection, "parts", parts)
+        # Everything is in the order, so that which of several near-duplicates stays depends on nothing else.
+        query = f"""
+            SELECT source, target, "order", pattern, corpus, place, tie, source_hash, target_hash FROM {source}
+            WHERE place BETWEEN {start}::UBIGINT AND {end - 1}::UBIGINT
+            ORDER BY place, tie, source, target, "order", pattern, corpus"""
+        for batch in _without_duplicates(self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), count):
+            progress(len(batch))
+            yield batch
+
+    def _write(self, batches: Iterator[pa.RecordBatch], relation: str, split: str) -> list[Shard]:
+        """Write the batches as shards of `shard_rows` rows each, the last one with what is left."""
+        shards = []
+        for number, table in enumerate(_regrouped(batches, self._sizes.shard_rows)):
+            shard = Shard(relation, split, number, len(table))
+            with (self._work / f"{shard.name}.parquet").replaced() as stream:
+                pq.write_table(table.select(SHARD_COLUMNS), stream, compression="zstd")
+            shards.append(shard)
+        return shards
+
+
+class _Waiting:
+    """Held-out rows on disk until all of train has been seen; in memory are only their hashes."""
+
+    def __init__(self, file: Place, relation: str, split: str) -> None:
+        self._file, self.relation, self.split = file, relation, split
+        self.hashes = np.empty((0, 2), np.uint64)  # (rows, source and target)
+
+    def collect(self, batches: Iterator[pa.RecordBatch]) -> None:
+        hashes = [self.hashes]
+        with self._file.replaced() as stream:
+            writer = None
+            for batch in batches:
+                writer = writer or pq.ParquetWriter(stream, batch.schema)
+                writer.write_batch(batch)
+                hashes.append(sentence_hashes(batch))
+            if writer:
+                writer.close()
+        self.hashes = np.concatenate(hashes)
+
+    def release(self, leaks: Leaks, most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
+        """The first `most` rows none of whose sentences occurs in train."""
+        clean = ~leaks.found(self.hashes).any(axis=1)
+        chosen = clean & (np.cumsum(clean) <= most)
+        count.removed[LEAKED] += int((~clean).sum())
+        count.removed[RESERVE] += int(clean.sum() - chosen.sum())
+        start = 0
+        if len(chosen):
+            with self._file.system.open_input_file(self._file.path) as file:
+                for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
+                    yield batch.filter(pa.array(chosen[start : start + len(batch)]))
+                    start += len(batch)
+        self._file.remove()
+
+
+def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
+    """Sorted rows without those that have the key of the row before them."""
+    last: pa.RecordBatch | None = None
+    for batch in batches:
+        if not len(batch):
+            continue
+        joined = batch if last is None else pa.concat_batches([last, batch])
+        same_key = _equals_previous(joined, ("place", "tie"))
+        same_text = same_key & _equals_previous(joined, ("source", "target"))
+        count.removed[EXACT] += int(same_text.sum())
+        count.removed[NEAR] += int((same_key & ~same_text).sum())
+        new = np.ones(len(joined), bool)
+        new[1:] = ~same_key
+        new[0] = last is None  # else it was in the batch before
+        last = joined.slice(len(joined) - 1)
+        yield joined.filter(pa.array(new))
+
+
+def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """For all rows but the first: whether these columns hold what they hold in the row before."""
+    rows = len(batch) - 1
+    equal = np.ones(rows, bool)
+    for name in columns:
+        same = pc.equal(batch[name].slice(1), batch[name].slice(0, rows))
+        equal &= same.to_numpy(zero_copy_only=False)
+    return equal
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows: by their keys, and so a random sample. The others are counted."""
+    left = limit
+    for batch in batches:
+        taken = batch if left is None else batch.slice(0, left)
+        count.removed[LIMIT] += len(batch) - len(taken)
+        left = None if left is None else left - len(taken)
+        if len(taken):
+            yield taken
+
+
+def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows as tables of exactly `rows` rows, the last one with what is left."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += len(batch)
+        while size >= rows:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, rows)
+            held = table.slice(rows).to_batches()
+            size -= rows
+    if size:
+        yield pa.Table.from_batches(held)

@@ -1,0 +1,157 @@
+"""Exports a run as a bundle: engine models, tokens, hyperplanes, bins, and a card for people."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cod3s import __version__
+from cod3s.bundle import BundleFacts, read_facts, write_facts
+from cod3s.encode.minilm import minilm_folder
+from cod3s.errors import Cod3sError
+from cod3s.files import read_json, replaced_folder
+from cod3s.model.convert import convert_transformer
+from cod3s.model.reader import open_reader
+from cod3s.model.roles import tag
+from cod3s.model.shape import SHAPES
+from cod3s.tokens import SignatureTokens, Vocabulary
+from cod3s.train.config import TrainConfig
+from cod3s.train.run import members
+
+QUANTIZATIONS = ("int8", "float32")
+
+
+def export(
+    run: Path,
+    output: Path,
+    *,
+    name: str = "",
+    quantization: str = "int8",
+    licence: str = "",
+    with_torch: bool = False,
+) -> BundleFacts:
+    """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
+
+    `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
+    """
+    if quantization not in QUANTIZATIONS:
+        raise Cod3sError(
+            f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
+        )
+    facts = read_json(run / "config.json")
+    config = TrainConfig(**{**facts["config"], "roles": tuple(facts["config"]["roles"])})
+    relations = list(facts["relations"])
+    own = members(config, relations)
+    for member in own:
+        if not (run / member.name / "figures.json").is_file():
+            raise Cod3sError(f"the run {run} has not finished {member.name}", hint="finish it with --resume")
+    bundle = BundleFacts(
+        name=name or output.name,
+        encoder=facts["encoder"],
+        bits=facts["bits"],
+        bits_per_token=config.bits_per_token,
+        positional=config.positional,
+        shape=config.shape,
+        quantization=quantization,
+        relations={
+            relation: {"template": facts["relations"][relation], "inverse": facts["inverses"][relation]}
+            for relation in relations
+        },
+        models={
+            relation: {
+                role: member.name for member in own if relation in member.relations for role in member.roles
+            }
+            for relation in relations
+        },
+        training={
+            "config": facts["config"],
+            "corpus_sha256": facts["corpus"],
+            "figures": {member.name: read_json(run / member.name / "figures.json") for member in own},
+            "versions": {**facts["versions"], "cod3s": __version__},
+            "licence": licence,
+        },
+    )
+    with replaced_folder(output) as partial:
+        _write_parts(run, partial, bundle, [member.name for member in own])
+        if with_torch:
+            for member in own:
+                _write_torch(run / member.name / "model", partial / "torch" / member.name)
+        (partial / "MODEL_CARD.md").write_text(model_card(bundle), encoding="utf-8")
+        write_facts(partial, bundle)
+    return read_facts(output)
+
+
+def open_vocabulary(pieces: Path, bundle: BundleFacts) -> Vocabulary:
+    """The decoder's vocabulary, in the order in which training numbered it."""
+    tags = [tag(relation, role) for relation, roles in bundle.models.items() for role in roles]
+    return Vocabulary(pieces, tags, SignatureTokens(bundle.bits, bundle.bits_per_token, bundle.positional))
+
+
+def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]) -> None:
+    shutil.copyfile(run / "tokens.model", partial / "tokens.model")
+    shutil.copytree(run / "code", partial / "code")
+    shutil.copytree(run / "bins", partial / "bins")
+    shape = SHAPES[bundle.shape]
+    if shape.warm:
+        shutil.copyfile(minilm_folder() / "tokenizer.json", partial / "source.json")
+    vocabulary = open_vocabulary(partial / "tokens.model", bundle)
+    reader = open_reader(shape, vocabulary, partial / "source.json")
+    for name in names:
+        (partial / "models" / name).mkdir(parents=True)
+        convert_transformer(
+            run / name / "model",
+            partial / "models" / name,
+            source_tokens=reader.tokens,
+            target_tokens=vocabulary.tokens,
+            quantization=bundle.quantization,
+        )
+
+
+def _write_torch(model: Path, output: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    output.mkdir(parents=True)
+    shutil.copyfile(model / "config.json", output / "config.json")
+    tensors = load_file(model / "model.safetensors")
+    halves = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    save_file(halves, output / "model.safetensors", metadata={"format": "pt"})
+
+
+def model_card(bundle: BundleFacts) -> str:
+    """What a person should know before using the bundle."""
+    config = bundle.training["config"]
+    figures = "\n".join(
+        f"| {member} | {name} | {value:.4f} |"
+        for member, own in bundle.training["figures"].items()
+        for name, value in own.items()
+    )
+    relations = "\n".join(f"- `{name}`: {facts['template']}" for name, facts in bundle.relations.items())
+    return f"""# {bundle.name}
+
+A cod3s bundle: {bundle.bits}-bit signatures of `{bundle.encoder}`, {bundle.bits_per_token} bits a token, shape
+`{bundle.shape}`, layout `{config["layout"]}`, weights in {bundle.quantization}.
+
+Relations:
+
+{relations}
+
+Trained on the corpus whose manifest has sha256 `{bundle.training["corpus_sha256"]}`; seed {config["seed"]}.
+Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle"}.
+
+## Validation (held-out pairs of the same corpus; losses in nats a token, without label smoothing)
+
+| model | figure | value |
+|---|---|---|
+{figures}
+
+## Limits
+
+It writes what its corpus makes likely, which is not always true, kind or sensible. Read before you use.
+"""
+
+
+def describe(folder: Path, facts: BundleFacts) -> dict[str, Any]:
+    """bundle.json with the sizes of its parts, for `cod3s info`."""
+    sizes = {name: (folder / name).stat().st_size for name in facts.files}
+    return {"bytes": sum(sizes.values()), "sizes": sizes}

@@ -1,0 +1,139 @@
+"""Converts a trained Transformer (a Hugging Face folder) to the engine's format, with numpy alone.
+
+Two kinds of model: `marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode.convert import (
+    Weights,
+    ctranslate2_specs,
+    fill_bert_encoder,
+    fill_linear,
+    fill_norm,
+    read_weights,
+)
+from cod3s.errors import Cod3sError
+from cod3s.files import read_json
+from cod3s.tokens import END, UNKNOWN
+
+_MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
+
+
+def convert_transformer(
+    folder: Path, output: Path, *, source_tokens: Sequence[str], target_tokens: Sequence[str], quantization: str
+) -> None:
+    """Write the engine's model into `output`; `quantization` is float32 or int8.
+
+    No decoder start token is set: the first token of every target prefix, a role's tag, starts the decoder.
+    """
+    config, weights = read_json(folder / "config.json"), read_weights(folder)
+    kinds = {"marian": _marian_spec, "encoder-decoder": _warm_spec}
+    if config.get("model_type") not in kinds:
+        raise Cod3sError(f"{folder} holds a {config.get('model_type')!r} model, which cannot be exported")
+    spec = kinds[config["model_type"]](weights, config)
+    spec.register_source_vocabulary(list(source_tokens))
+    spec.register_target_vocabulary(list(target_tokens))
+    spec.config.decoder_start_token = None
+    spec.config.bos_token = spec.config.eos_token = END
+    spec.config.unk_token = UNKNOWN
+    spec.config.add_source_bos = spec.config.add_source_eos = False
+    spec.config.layer_norm_epsilon = 1e-5
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    spec.save(str(output))
+
+
+def _marian_spec(weights: Weights, config: dict[str, Any]) -> Any:
+    specs = ctranslate2_specs()
+    spec = specs.TransformerSpec.from_config(
+        (config["encoder_layers"], config["decoder_layers"]),
+        config["decoder_attention_heads"],
+        pre_norm=False,
+        activation=specs.Activation.RELU,
+    )
+    table = weights["model.shared.weight"]
+    positions = _sinusoids(config["max_position_embeddings"], config["d_model"])
+    spec.encoder.embeddings[0].weight = table
+    spec.decoder.embeddings.weight = table
+    spec.encoder.position_encodings.encodings = positions
+    spec.decoder.position_encodings.encodings = positions
+    for number, layer in enumerate(spec.encoder.layer):
+        name = f"model.encoder.layers.{number}"
+        _fill_self_attention(layer.self_attention, weights, name)
+        _fill_feed_forward(layer.ffn, weights, name)
+    _fill_decoder_layers(spec.decoder, weights, "model.decoder")
+    spec.decoder.projection.weight = table
+    spec.decoder.projection.bias = weights["final_logits_bias"].reshape(-1)
+    return spec
+
+
+def _warm_spec(weights: Weights, config: dict[str, Any]) -> Any:
+    specs = ctranslate2_specs()
+    reader, writer = config["encoder"], config["decoder"]
+    encoder = specs.TransformerEncoderSpec(
+        reader["num_hidden_layers"],
+        reader["num_attention_heads"],
+        pre_norm=False,
+        activation=specs.Activation.GELU,
+        layernorm_embedding=True,
+    )
+    decoder = specs.TransformerDecoderSpec(
+        writer["decoder_layers"],
+        writer["decoder_attention_heads"],
+        pre_norm=True,
+        activation=specs.Activation.GELU,
+        layernorm_embedding=True,
+    )
+    own = {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+    fill_bert_encoder(encoder, own, reader)
+    decoder.scale_embeddings = False
+    table = weights["decoder.model.decoder.embed_tokens.weight"]
+    decoder.embeddings.weight = table
+    decoder.projection.weight = table
+    learned = weights["decoder.model.decoder.embed_positions.weight"]
+    decoder.position_encodings.encodings = learned[_MBART_POSITION_OFFSET:]
+    fill_norm(decoder.layernorm_embedding, weights, "decoder.model.decoder.layernorm_embedding")
+    fill_norm(decoder.layer_norm, weights, "decoder.model.decoder.layer_norm")
+    _fill_decoder_layers(decoder, weights, "decoder.model.decoder")
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def _fill_decoder_layers(decoder: Any, weights: Weights, prefix: str) -> None:
+    for number, layer in enumerate(decoder.layer):
+        name = f"{prefix}.layers.{number}"
+        _fill_self_attention(layer.self_attention, weights, name)
+        cross = f"{name}.encoder_attn"
+        fill_linear(layer.attention.linear[0], weights, f"{cross}.q_proj")
+        _fill_joined(layer.attention.linear[1], weights, [f"{cross}.k_proj", f"{cross}.v_proj"])
+        fill_linear(layer.attention.linear[2], weights, f"{cross}.out_proj")
+        fill_norm(layer.attention.layer_norm, weights, f"{name}.encoder_attn_layer_norm")
+        _fill_feed_forward(layer.ffn, weights, name)
+
+
+def _fill_self_attention(spec: Any, weights: Weights, name: str) -> None:
+    _fill_joined(spec.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
+    fill_linear(spec.linear[1], weights, f"{name}.self_attn.out_proj")
+    fill_norm(spec.layer_norm, weights, f"{name}.self_attn_layer_norm")
+
+
+def _fill_feed_forward(spec: Any, weights: Weights, name: str) -> None:
+    fill_linear(spec.linear_0, weights, f"{name}.fc1")
+    fill_linear(spec.linear_1, weights, f"{name}.fc2")
+    fill_norm(spec.layer_norm, weights, f"{name}.final_layer_norm")
+
+
+def _fill_joined(spec: Any, weights: Weights, names: Sequence[str]) -> None:
+    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in names])
+    spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
+
+
+def _sinusoids(rows: int, width: int) -> npt.NDArray[np.float32]:
+    """Marian's fixed positions: all sines, then all cosines."""
+    angles = np.arange(rows)[:, None] / 10_000 ** (np.arange(0, width, 2) / width)[None]
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

@@ -1,0 +1,42 @@
+"""How a model's encoder reads a source: its own word pieces (warm), or the decoder's pieces (scratch)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.model.shape import Shape
+from cod3s.tokens import Vocabulary
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`read` gives the ids of a text; `nothing` are those of an empty source; `tokens[i]` names id i."""
+
+    read: Callable[[str], list[int]]
+    nothing: list[int]
+    pad: int
+    tokens: list[str]
+    tokenizer: Any = None
+
+
+def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> Reader:
+    """The reader of a shape; `tokenizer_file` is only opened where a pretrained encoder reads."""
+    limit = shape.max_tokens
+    if not shape.warm:
+
+        def read(text: str) -> list[int]:
+            return [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end]
+
+        return Reader(read, [vocabulary.end], vocabulary.pad, vocabulary.tokens)
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(limit)
+    names = [tokenizer.id_to_token(number) or "" for number in range(tokenizer.get_vocab_size())]
+
+    def read_pieces(text: str) -> list[int]:
+        return list(tokenizer.encode(text).ids)
+
+    return Reader(read_pieces, read_pieces(""), names.index("[PAD]"), names, tokenizer)

@@ -1,0 +1,16 @@
+"""Roles: what one model scores. Names only; how a pair is written for each is in `cod3s.train.batches`.
+
+| role | models |
+|---|---|
+| plain | p(target given source) |
+| signature | p(signature given source) |
+| sentence | p(signature + target given source) |
+| inverse | p(source given signature): the encoder reads nothing |
+"""
+
+ROLES = ("plain", "signature", "sentence", "inverse")
+
+
+def tag(relation: str, role: str) -> str:
+    """The first decoder token: it tells a shared model which role and relation it plays."""
+    return f"<{relation}:{role}>"

@@ -1,0 +1,150 @@
+"""The Transformer that is trained: Marian's architecture from scratch, or a small decoder on a sentence encoder.
+
+A shape and a vocabulary in, a torch module out. Needs the extra `train`; nothing else in inference does.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode.minilm import minilm_folder
+from cod3s.errors import Cod3sError, require
+from cod3s.lsh import Code
+from cod3s.model.shape import Shape
+from cod3s.tokens import SignatureTokens, Vocabulary
+
+# One layer-norm epsilon serves both sides in the engine; MiniLM was trained with 1e-12, which is no different.
+LAYER_NORM_EPSILON = 1e-5
+
+
+def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encoder: Path | None = None) -> Any:
+    """A new model for `vocabulary`; warm shapes read with the pretrained encoder at `encoder` (default MiniLM)."""
+    torch = require("torch", "train")
+    torch.manual_seed(seed)
+    return _warm(shape, vocabulary, encoder or minilm_folder()) if shape.warm else _scratch(shape, vocabulary)
+
+
+def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
+    """Marian: post-norm, ReLU, sinusoidal positions, one embedding for source, target and output."""
+    transformers = require("transformers", "train")
+    config = transformers.MarianConfig(
+        vocab_size=len(vocabulary),
+        decoder_vocab_size=len(vocabulary),
+        share_encoder_decoder_embeddings=True,
+        d_model=shape.width,
+        encoder_layers=shape.encoder_layers,
+        decoder_layers=shape.decoder_layers,
+        encoder_ffn_dim=shape.feed_forward,
+        decoder_ffn_dim=shape.feed_forward,
+        encoder_attention_heads=shape.heads,
+        decoder_attention_heads=shape.heads,
+        activation_function="relu",
+        dropout=shape.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        scale_embedding=True,
+        init_std=shape.width**-0.5,
+        max_position_embeddings=shape.max_tokens,
+        **_special_tokens(vocabulary),
+    )
+    return transformers.MarianMTModel(config)
+
+
+def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
+    """A pretrained BERT-type encoder with a new pre-norm decoder (MBart's) on top."""
+    transformers = require("transformers", "train")
+    encoder = transformers.BertModel.from_pretrained(
+        folder, add_pooling_layer=False, layer_norm_eps=LAYER_NORM_EPSILON
+    )
+    if encoder.config.hidden_size != shape.width or encoder.config.num_hidden_layers != shape.encoder_layers:
+        found = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
+        raise Cod3sError(f"the encoder in {folder} has {found}, the shape {shape.encoder_layers} of {shape.width}")
+    config = transformers.MBartConfig(
+        vocab_size=len(vocabulary),
+        d_model=shape.width,
+        decoder_layers=shape.decoder_layers,
+        decoder_ffn_dim=shape.feed_forward,
+        decoder_attention_heads=shape.heads,
+        activation_function="gelu",
+        dropout=shape.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        scale_embedding=False,
+        max_position_embeddings=shape.max_tokens,
+        is_decoder=True,
+        add_cross_attention=True,
+        tie_word_embeddings=True,
+        **_special_tokens(vocabulary),
+    )
+    decoder = transformers.MBartForCausalLM(config)
+    model = transformers.EncoderDecoderModel(encoder=encoder, decoder=decoder)
+    for name, value in _special_tokens(vocabulary).items():
+        setattr(model.config, name, value)
+    return model
+
+
+def _special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
+    """The tag starts the decoder, so the start token of the config only fills the slot."""
+    return {
+        "pad_token_id": vocabulary.pad,
+        "eos_token_id": vocabulary.end,
+        "bos_token_id": vocabulary.end,
+        "decoder_start_token_id": vocabulary.pad,
+        "forced_eos_token_id": None,  # type: ignore[dict-item]
+    }
+
+
+def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> None:
+    """Start each text piece of a warm decoder as the mean of the encoder's word pieces for the same letters."""
+    torch = require("torch", "train")
+    table = model.encoder.get_input_embeddings().weight
+    embedding = model.decoder.get_input_embeddings().weight
+    scale = embedding.std() / table.std()
+    with torch.no_grad():
+        for number, piece in enumerate(vocabulary.tokens[: vocabulary.text_size]):
+            ids = tokenizer.encode(piece.replace("▁", " ").strip(), add_special_tokens=False).ids
+            if ids:
+                embedding[number] = scale * table[ids].mean(dim=0)
+
+
+def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> None:
+    """Start each signature token as the signed sum of its bits' hyperplanes: a sketch of the target's vector.
+
+    Only where tokens are positional (one shared by positions has no hyperplanes of its own) and the decoder is
+    as wide as the vectors that were signed.
+    """
+    torch = require("torch", "train")
+    embedding = model.get_decoder().get_input_embeddings().weight
+    if not vocabulary.signature.positional or embedding.shape[1] != code.dim:
+        raise Cod3sError(
+            "signature tokens can start from hyperplanes only if they are positional and as wide as the vectors",
+            hint="use positional signature tokens with the warm preset",
+        )
+    rows = torch.from_numpy(signature_sketches(vocabulary.signature, code)).to(embedding)
+    with torch.no_grad():
+        first = vocabulary.id(vocabulary.signature.names()[0])
+        embedding[first : first + len(rows)] = embedding.std() * rows / rows.std()
+
+
+def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.float64]:
+    """For each token of `tokens.names()`, the sum of its hyperplanes, each with the sign of its bit."""
+    rows: list[npt.NDArray[np.float64]] = []
+    start = 0
+    for width in tokens.groups:
+        for value in range(2**width):
+            signs = [1.0 if value >> (width - 1 - bit) & 1 else -1.0 for bit in range(width)]
+            rows.append(np.array(signs) @ code.planes[start : start + width])
+        start += width
+    return np.array(rows)
+
+
+def count_parameters(model: Any) -> int:
+    """Parameters that training changes; fixed position tables are not among them."""
+    return sum(parameter.numel() for parameter in _trained(model.parameters()))
+
+
+def _trained(parameters: Sequence[Any]) -> list[Any]:
+    return [parameter for parameter in parameters if parameter.requires_grad]

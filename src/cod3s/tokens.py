@@ -1,0 +1,152 @@
+"""Tokens: text pieces (SentencePiece), role tags and signature tokens in one vocabulary.
+
+Text and signatures in, token ids out, and back. Ids: the pieces first, then the tags, then the signatures.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, FileFormatError, SignatureError
+from cod3s.files import existing_file, replaced_file
+from cod3s.lsh import check_bits, from_text
+
+UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
+MAX_BITS_PER_TOKEN = 16  # 2^16 signature tokens a group are as many as an embedding table should hold
+
+
+@dataclass(frozen=True)
+class SignatureTokens:
+    """How a signature is written: `bits_per_token` bits each, the last token taking what is left.
+
+    The paper writes one bit a token with two tokens for all positions; its ablation writes all 16 bits as one.
+    `positional` tokens say which group of bits they are, so that equal values in two groups are two tokens.
+    """
+
+    bits: int = 16
+    bits_per_token: int = 1
+    positional: bool = False
+
+    def __post_init__(self) -> None:
+        check_bits(self.bits)
+        if not 1 <= self.bits_per_token <= min(self.bits, MAX_BITS_PER_TOKEN):
+            raise SignatureError(
+                f"{self.bits_per_token} bits a token were asked for, for a signature of {self.bits}",
+                hint=f"choose 1 to {min(self.bits, MAX_BITS_PER_TOKEN)}",
+            )
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The number of bits of each token, in order."""
+        whole, rest = divmod(self.bits, self.bits_per_token)
+        return (self.bits_per_token,) * whole + ((rest,) if rest else ())
+
+    def names(self) -> list[str]:
+        """Every signature token, each once, groups in order, values in counting order."""
+        found: dict[str, None] = {}
+        for place, width in enumerate(self.groups):
+            for value in product("01", repeat=width):
+                found[self._name(place, "".join(value))] = None
+        return list(found)
+
+    def split(self, signature: str) -> list[str]:
+        """The tokens that write a signature."""
+        from_text(signature, self.bits)
+        tokens, start = [], 0
+        for place, width in enumerate(self.groups):
+            tokens.append(self._name(place, signature[start : start + width]))
+            start += width
+        return tokens
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """The signature that the tokens write; tokens of another kind or order are an error."""
+        signature = "".join(token.strip("<>").rpartition(":")[2] for token in tokens)
+        if len(signature) != self.bits or set(signature) - {"0", "1"} or self.split(signature) != list(tokens):
+            raise SignatureError(f"{' '.join(tokens)!r} does not write a signature of {self.bits} bits")
+        return signature
+
+    def _name(self, place: int, value: str) -> str:
+        return f"<{place}:{value}>" if self.positional else f"<{value}>"
+
+
+class Vocabulary:
+    """The decoder's tokens: `tokens[i]` is the name of id i."""
+
+    def __init__(self, pieces: Path, tags: Sequence[str], signature: SignatureTokens) -> None:
+        self._pieces = _open_pieces(pieces)
+        size = self._pieces.get_piece_size()
+        self.signature = signature
+        self.tags = tuple(tags)
+        texts = [self._pieces.id_to_piece(number) for number in range(size)]
+        self.tokens: list[str] = [*texts, *self.tags, *signature.names()]
+        self.text_size = size
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            raise Cod3sError("a tag or signature token is also a text piece", hint="choose other relation names")
+        self.unknown, self.end, self.pad = (self._ids[token] for token in (UNKNOWN, END, PAD))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def id(self, token: str) -> int:
+        """The id of a tag or signature token; what is not in the vocabulary is an error."""
+        if token not in self._ids:
+            raise Cod3sError(f"the vocabulary has no token {token!r}")
+        return self._ids[token]
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of a text's pieces; no end token."""
+        found: list[int] = self._pieces.encode(text)
+        return found
+
+    def encode_signature(self, signature: str) -> list[int]:
+        return [self._ids[token] for token in self.signature.split(signature)]
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        """The text of the pieces among `ids`; tags, signatures and control tokens are left out."""
+        text: str = self._pieces.decode([number for number in ids if number < self.text_size])
+        return text
+
+
+def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
+    """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
+    import io
+
+    import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=size,
+            model_type="bpe",
+            character_coverage=1.0,
+            hard_vocab_limit=False,
+            unk_id=0,
+            eos_id=1,
+            pad_id=2,
+            bos_id=-1,
+            unk_piece=UNKNOWN,
+            eos_piece=END,
+            pad_piece=PAD,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise Cod3sError(
+            f"no vocabulary of {size} pieces could be learned: {error}",
+            hint="give more sentences, or a smaller vocabulary",
+        ) from error
+    with replaced_file(path) as partial:
+        partial.write_bytes(model.getvalue())
+
+
+def _open_pieces(path: Path) -> Any:
+    import sentencepiece
+
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(existing_file(path)))
+    except (OSError, RuntimeError) as error:
+        raise FileFormatError(f"{path} is not a SentencePiece model: {error}", hint="export it again") from error

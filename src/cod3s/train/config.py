@@ -1,0 +1,86 @@
+"""What decides a training run: one frozen dataclass and its presets. Unknown names get the nearest one."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.model.roles import ROLES
+from cod3s.model.shape import SHAPES
+
+LAYOUTS = ("shared", "separate")
+
+
+def _one_of(what: str, name: str, known: Any) -> None:
+    if name not in known:
+        raise Cod3sError(f"no {what} is called {name!r}", hint=did_you_mean(name, known))
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A run from the same corpus and config ends with the same weights on the same machine."""
+
+    shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
+    layout: str = "shared"  # one model with a tag a role, or one model a role and relation
+    roles: tuple[str, ...] = ROLES
+    bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
+    positional: bool = True  # False is the paper: the same tokens at every position
+    hyperplane_start: bool = True  # signature tokens start as the signed sum of their hyperplanes
+    freeze_encoder: bool = False
+    learning_rate: float = 1e-3
+    warmup_steps: int = 400
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+    batch_tokens: int = 4096  # of both sides, padded, a step and process
+    accumulate: int = 1
+    epochs: int = 10
+    patience: int = 2  # evaluations without a better loss before it stops
+    evaluate_every: int = 500  # steps; checkpoints are written at the same time
+    seed: int = 1234
+
+    def __post_init__(self) -> None:
+        _one_of("shape", self.shape, SHAPES)
+        _one_of("layout", self.layout, LAYOUTS)
+        for role in self.roles:
+            _one_of("role", role, ROLES)
+        if not self.roles:
+            raise Cod3sError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
+
+    def with_values(self, **values: Any) -> "TrainConfig":
+        """The same config with some values changed; a name that is no field is an error."""
+        known = [field.name for field in fields(self)]
+        for name in values:
+            if name not in known:
+                raise Cod3sError(f"the training config has no {name!r}", hint=did_you_mean(name, known))
+        return replace(self, **values)
+
+
+PRESETS = {
+    # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
+    "warm": TrainConfig(),
+    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors'
+    # batch is 2 GPUs x 19,376 tokens, an epoch 10 million pairs, and validation once an epoch.
+    "paper": TrainConfig(
+        shape="paper",
+        layout="separate",
+        bits_per_token=1,
+        positional=False,
+        hyperplane_start=False,
+        learning_rate=5e-4,
+        warmup_steps=4000,
+        clip=0.1,
+        batch_tokens=38_752,
+        evaluate_every=2000,
+    ),
+    # From scratch and small, where no sentence encoder fits the language.
+    "small": TrainConfig(shape="small", hyperplane_start=False),
+    # Seconds, for tests.
+    "tiny": TrainConfig(
+        shape="tiny", hyperplane_start=False, warmup_steps=20, batch_tokens=1024, evaluate_every=50, epochs=3
+    ),
+    "tiny-warm": TrainConfig(shape="tiny-warm", warmup_steps=20, batch_tokens=1024, evaluate_every=50, epochs=2),
+}
+
+
+def find_preset(name: str) -> TrainConfig:
+    _one_of("preset", name, PRESETS)
+    return PRESETS[name]

@@ -1,0 +1,148 @@
+"""The training loop: transformers' Trainer with our batches, logs and time limit. A model in, a better one out."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from cod3s.errors import require
+from cod3s.train.config import TrainConfig
+from cod3s.train.curves import Log
+from cod3s.train.tensors import TensorBatches
+
+Report = Callable[[int, int, float, float], None]
+"""Called with step, last step, pairs a second and the newest loss."""
+
+
+def fit(
+    model: Any,
+    train: TensorBatches,
+    check: Callable[[Any], dict[str, float]],
+    config: TrainConfig,
+    folder: Path,
+    *,
+    seconds: float | None,
+    resume: bool,
+    report: Report,
+    pairs_a_batch: float,
+) -> dict[str, float]:
+    """Train until the steps, the time or the patience is spent; the best weights end up in `model`.
+
+    `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
+    (the best and the last) and `log.csv` are in `folder`. The figures of the best weights are returned.
+    """
+    transformers = require("transformers", "train")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    pairs_a_step = pairs_a_batch * config.accumulate * _processes()
+    arguments = _arguments(transformers, config, folder, len(train))
+    trainer = _trainer_class(transformers, check)(
+        model=model,
+        args=arguments,
+        train_dataset=train,
+        eval_dataset=train,  # never read: `check` knows what to validate on
+        data_collator=lambda items: items[0],  # an item is a batch already
+        callbacks=[
+            transformers.EarlyStoppingCallback(config.patience),
+            watch := _watch(transformers, Log(folder / "log.csv"), seconds, report, pairs_a_step),
+        ],
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.remove_callback(transformers.ProgressCallback)
+    checkpoint = transformers.trainer_utils.get_last_checkpoint(str(folder)) if resume else None
+    trainer.train(resume_from_checkpoint=checkpoint)
+    return {**check(model), "pairs_per_second": watch.rate}
+
+
+def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
+    return transformers.TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=1,
+        per_device_eval_batch_size=1,
+        max_steps=max(1, batches // (config.accumulate * _processes())),
+        gradient_accumulation_steps=config.accumulate,
+        learning_rate=config.learning_rate,
+        lr_scheduler_type="inverse_sqrt",
+        warmup_steps=config.warmup_steps,
+        adam_beta1=0.9,
+        adam_beta2=0.98,
+        weight_decay=0.0,
+        max_grad_norm=config.clip,
+        label_smoothing_factor=config.label_smoothing,
+        eval_strategy="steps",
+        eval_steps=config.evaluate_every,
+        save_steps=config.evaluate_every,
+        logging_steps=max(1, config.evaluate_every // 10),
+        save_total_limit=2,
+        load_best_model_at_end=True,
+        metric_for_best_model="loss",
+        greater_is_better=False,
+        seed=config.seed,
+        data_seed=config.seed,
+        dataloader_num_workers=0,
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=not require("torch", "train").cuda.is_available(),
+        remove_unused_columns=False,
+        logging_nan_inf_filter=False,
+        restore_callback_states_from_checkpoint=True,  # patience counts on over a kill
+    )
+
+
+def _processes() -> int:
+    """How many processes train together (torchrun says so)."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) -> Any:
+    """Trainer with batches in their given order (they are shuffled already) and our own validation."""
+
+    class Ordered(transformers.Trainer):  # type: ignore[misc]
+        def _get_train_sampler(self, dataset: Any = None) -> Any:
+            return require("torch.utils.data", "train").SequentialSampler(dataset or self.train_dataset)
+
+        def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+            figures = {f"eval_{name}": value for name, value in check(self.model).items()}
+            self.log(dict(figures))
+            self.control: Any = self.callback_handler.on_evaluate(self.args, self.state, self.control, figures)
+            return figures
+
+    return Ordered
+
+
+def _any_process(flag: bool, device: Any) -> bool:
+    """Whether any of the processes says so: they must stop at the same step, and their clocks differ."""
+    if _processes() == 1:
+        return flag
+    torch = require("torch", "train")
+    said = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(said, op=torch.distributed.ReduceOp.MAX)
+    return bool(said)
+
+
+def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, pairs_a_step: float) -> Any:
+    """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
+
+    class Watch(transformers.TrainerCallback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.start, self.first_step, self.loss, self.rate = monotonic(), 0, float("nan"), 0.0
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.start, self.first_step = monotonic(), state.global_step
+            if state.is_world_process_zero:
+                log.cut(state.global_step)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
+            self.loss = logs.get("loss", self.loss)
+            if state.is_world_process_zero:
+                log.add(state.global_step, logs)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            spent = monotonic() - self.start
+            self.rate = pairs_a_step * (state.global_step - self.first_step) / max(spent, 1e-9)
+            report(state.global_step, state.max_steps, self.rate, self.loss)
+            if seconds is not None and _any_process(spent > seconds, args.device):
+                control.should_evaluate = control.should_save = control.should_training_stop = True
+
+    return Watch()

@@ -1,0 +1,190 @@
+"""A training run: a prepared corpus and a config in, a run folder out, which explains itself and can be resumed.
+
+run/
+  config.json     what was asked for, the corpus it was asked of, versions
+  tokens.model    the text pieces
+  code/           the hyperplanes of the corpus
+  MEMBER/         one folder a model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.corpus.manifest import Manifest, load_manifest
+from cod3s.corpus.places import place
+from cod3s.encode.minilm import minilm_folder
+from cod3s.errors import Cod3sError, require
+from cod3s.files import read_json, replaced_folder, sha256, write_json
+from cod3s.lsh import load_code
+from cod3s.model.reader import open_reader
+from cod3s.model.roles import tag
+from cod3s.model.shape import SHAPES
+from cod3s.model.transformer import build_transformer, start_from_encoder, start_from_hyperplanes
+from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.train.batches import BatchStream, Examples
+from cod3s.train.config import TrainConfig
+from cod3s.train.curves import Log, plot_curves
+from cod3s.train.loop import Report, fit
+from cod3s.train.pairs import PairTable, read_rows
+from cod3s.train.tensors import TensorBatches, padding_share
+from cod3s.train.validate import validate
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of a run: which relations and roles it plays."""
+
+    name: str
+    relations: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+def members(config: TrainConfig, relations: Sequence[str]) -> list[Member]:
+    """One model for everything, or one for each relation and role."""
+    if config.layout == "shared":
+        return [Member("shared", tuple(relations), config.roles)]
+    return [Member(f"{relation}-{role}", (relation,), (role,)) for relation in relations for role in config.roles]
+
+
+def train(
+    corpus: Path,
+    output: Path,
+    config: TrainConfig,
+    *,
+    seconds: float | None = None,
+    resume: bool = False,
+    report: Report = lambda *_: None,
+) -> dict[str, dict[str, float]]:
+    """Validation figures of each member of the run in `output`. `seconds` is the time of each member."""
+    manifest = load_manifest(place(str(corpus)))
+    if manifest.encoder is None:
+        raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
+    # Under torchrun every process comes through here: the first one writes, the others wait for it.
+    processes = require("accelerate", "train").PartialState(cpu=not require("torch", "train").cuda.is_available())
+    if processes.is_main_process:
+        _begin(corpus, output, config, manifest, resume)
+    with processes.main_process_first():
+        run = _Run(corpus, output, config, manifest, processes)
+    found = {}
+    for member in members(config, list(manifest.relations)):
+        found[member.name] = run(member, seconds, resume, report)
+    return found
+
+
+def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
+    """Write what the run is made from, or check that the run to be resumed is the same one."""
+    facts = {
+        "config": {**asdict(config), "roles": list(config.roles)},
+        "corpus": sha256(corpus / "manifest.json"),
+        "encoder": manifest.encoder,
+        "bits": manifest.config.bits,
+        "relations": {name: facts.template for name, facts in manifest.relations.items()},
+        "inverses": {name: facts.inverse for name, facts in manifest.relations.items()},
+        "versions": manifest.versions,
+    }
+    path = output / "config.json"
+    if not path.exists():
+        shutil.copytree(corpus / "code", output / "code", dirs_exist_ok=True)
+        (output / "bins").mkdir(exist_ok=True)
+        for name, relation in manifest.relations.items():
+            if relation.bins:
+                shutil.copyfile(corpus / relation.bins.name, output / "bins" / f"{name}.sqlite")
+        write_json(path, facts)
+        return
+    if not resume:
+        raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
+    if read_json(path) != facts:
+        raise Cod3sError(
+            f"the run in {output} has another config or corpus", hint="choose another folder for this one"
+        )
+
+
+class _Run:
+    """What the members of a run share: the vocabulary and the pairs."""
+
+    def __init__(
+        self, corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, processes: Any
+    ) -> None:
+        self._output, self._config, self._processes = output, config, processes
+        self._shape = SHAPES[config.shape]
+        relations = list(manifest.relations)
+        rows = {
+            (relation, split): read_rows(corpus, relation, split)
+            for relation in relations
+            for split in ("train", "dev")
+        }
+        pieces = output / "tokens.model"
+        if not pieces.exists():
+            texts = (
+                text for (_, split), own in rows.items() if split == "train" for row in own for text in row[:2]
+            )
+            train_pieces(texts, pieces, self._shape.pieces)
+        signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
+        tags = [tag(relation, role) for relation in relations for role in config.roles]
+        self.vocabulary = Vocabulary(pieces, tags, signature)
+        tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else Path()
+        self._reader = open_reader(self._shape, self.vocabulary, tokenizer)
+        self._tables = {
+            key: PairTable(key[0], own, self.vocabulary, self._reader.read) for key, own in rows.items()
+        }
+
+    def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
+        folder = self._output / member.name
+        if resume and (folder / "figures.json").exists():
+            figures: dict[str, float] = read_json(folder / "figures.json")
+            return figures
+        batches = self._batches(member, "train", member.roles, self._config.epochs)
+        held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
+        model = self._new_model()
+        figures = fit(
+            model,
+            batches,
+            lambda trained: validate(trained, held_out, self.vocabulary),
+            self._config,
+            folder,
+            seconds=seconds,
+            resume=resume,
+            report=report,
+            pairs_a_batch=self._pairs_a_batch(member, len(batches)),
+        )
+        figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
+        if self._processes.is_main_process:
+            self._save(member, model, figures)
+        self._processes.wait_for_everyone()
+        return figures
+
+    def _pairs_a_batch(self, member: Member, batches: int) -> float:
+        """A pair is seen once an epoch in each role; all of them together count as one pair."""
+        pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
+        return pairs * self._config.epochs / batches
+
+    def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
+        folder = self._output / member.name
+        with replaced_folder(folder / "model") as partial:
+            model.save_pretrained(partial)
+        plot_curves(Log(folder / "log.csv"), folder / "curves.png", f"{member.name}, {self._config.shape}")
+        write_json(folder / "figures.json", figures)
+
+    def _batches(self, member: Member, split: str, roles: Sequence[str], epochs: int) -> TensorBatches:
+        tables = [self._tables[relation, split] for relation in member.relations]
+        examples = Examples(tables, roles, self.vocabulary, self._reader.nothing)
+        if not len(examples):
+            raise Cod3sError(
+                f"the corpus has no {split} pairs", hint="prepare it with more pairs, or a larger --dev"
+            )
+        stream = BatchStream(examples.lengths, self._config.batch_tokens, self._config.seed)
+        number = stream.batches_per_epoch() * epochs
+        return TensorBatches(examples, stream, number, pad_read=self._reader.pad, pad_written=self.vocabulary.pad)
+
+    def _new_model(self) -> Any:
+        model = build_transformer(self._shape, self.vocabulary, seed=self._config.seed)
+        if self._shape.warm:
+            start_from_encoder(model, self.vocabulary, self._reader.tokenizer)
+            if self._config.freeze_encoder:
+                model.encoder.requires_grad_(False)
+        if self._config.hyperplane_start:
+            start_from_hyperplanes(model, self.vocabulary, load_code(self._output / "code")[0])
+        return model

@@ -1,0 +1,75 @@
+"""Validation: what the model has learned of each role, on held-out pairs, without label smoothing.
+
+A model and batches by role in, named figures out. Losses are per token, in nats, text and signature apart.
+"""
+
+from typing import Any
+
+from cod3s.errors import require
+from cod3s.tokens import SignatureTokens, Vocabulary
+from cod3s.train.batches import IGNORED
+from cod3s.train.tensors import TensorBatches
+
+
+def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabulary) -> dict[str, float]:
+    """`ROLE_text_loss`, `ROLE_signature_loss`, `ROLE_bit_accuracy` where they apply, and `loss`, the mean of all.
+
+    Bits are judged one signature token at a time with the true ones before it given, the argmax among signature
+    tokens; `loss` is the mean over all tokens that the roles write.
+    """
+    torch = require("torch", "train")
+    was_training = model.training
+    model.eval()
+    counts = _Counts(vocabulary)
+    with torch.no_grad():
+        for role, batches in held_out.items():
+            for number in range(len(batches)):
+                batch = {name: tensor.to(model.device) for name, tensor in batches[number].items()}
+                labels = batch.pop("labels")
+                counts.add(role, model(**batch).logits, labels)
+    model.train(was_training)
+    return counts.figures()
+
+
+class _Counts:
+    """Sums over batches."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        names = vocabulary.signature.names()
+        self._first, self._last = vocabulary.id(names[0]), vocabulary.id(names[-1])
+        self._bits = _bit_table(vocabulary.signature)
+        self._sums: dict[str, list[float]] = {}
+
+    def add(self, role: str, logits: Any, labels: Any) -> None:
+        torch = require("torch", "train")
+        loss = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+        ).view(labels.shape)
+        signature = (labels >= self._first) & (labels <= self._last)
+        text = (labels != IGNORED) & ~signature
+        self._sum(f"{role}_text_loss", loss[text].sum(), text.sum())
+        self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
+        wanted = labels[signature] - self._first
+        guessed = logits[signature][:, self._first : self._last + 1].argmax(dim=-1)
+        right, asked = self._compare(guessed.tolist(), wanted.tolist())
+        self._sum(f"{role}_bit_accuracy", right, asked)
+
+    def figures(self) -> dict[str, float]:
+        found = {name: value / count for name, (value, count) in self._sums.items() if count}
+        losses = [sums for name, sums in self._sums.items() if name.endswith("_loss")]
+        return {"loss": sum(value for value, _ in losses) / sum(count for _, count in losses), **found}
+
+    def _sum(self, name: str, value: Any, count: Any) -> None:
+        sums = self._sums.setdefault(name, [0.0, 0.0])
+        sums[0] += float(value)
+        sums[1] += float(count)
+
+    def _compare(self, guessed: list[int], wanted: list[int]) -> tuple[int, int]:
+        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed, wanted, strict=True)]
+        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
+        return right, sum(len(b) for _, b in pairs)
+
+
+def _bit_table(tokens: SignatureTokens) -> list[str]:
+    """The bits that each signature token writes."""
+    return [name.strip("<>").rpartition(":")[2] for name in tokens.names()]

@@ -1,0 +1,173 @@
+"""Each filter removes what its name says, and nothing else."""
+
+import hashlib
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cod3s.corpus.database import connect
+from cod3s.corpus.filters import FILTERS, PRESETS, find_filters, removed_by
+from cod3s.corpus.funnel import make_funnel
+from cod3s.errors import Cod3sError, SentenceError
+from cod3s.text import clean
+
+CONNECTION = connect()
+FINE = "it rained all day"
+
+
+def removed(source: str, target: str, filters: str) -> str | None:
+    CONNECTION.execute(
+        f"""SELECT {removed_by(find_filters(filters))} FROM (
+            SELECT *, bare(source) AS source_bare, bare(target) AS target_bare
+            FROM (SELECT $1::VARCHAR AS source, $2::VARCHAR AS target))""",
+        [source, target],
+    )
+    return CONNECTION.fetchall()[0][0]
+
+
+CASES = [
+    ("empty", FINE, "", True, "nothing"),
+    ("empty", FINE, "rain", True, "one word is not a statement"),
+    ("empty", FINE, "it rained", False, "two words can be"),
+    ("empty:1", FINE, "Yes", False, "replies may be one word long"),
+    ("empty", FINE, "-- 12", True, "no letter"),
+    ("empty", "雨 降", FINE, False, "letters of any script are letters"),
+    ("length:4", FINE, FINE, False, "four words are not more than four"),
+    ("length:3", FINE, "we stayed", True, "the source counts"),
+    ("length:3", "we stayed", FINE, True, "the target counts"),
+    ("characters", FINE, "we stayed in bed", False, "letters and spaces"),
+    ("characters", FINE, "it's \"late\", isn't it?", False, "punctuation of sentences"),
+    ("characters", FINE, "the café was closed", False, "letters with marks"),
+    ("characters", FINE, "he is 40", True, "digits"),
+    ("characters", FINE, "rock & roll", True, "special characters"),
+    ("characters", FINE, "it cost $", True, "currency"),
+    ("symbols", FINE, "he is 40 years old", False, "digits may stay"),
+    ("symbols", FINE, "see <b>this</b>", True, "markup"),
+    ("symbols", FINE, "visit www.example.org now", True, "an address"),
+    ("symbols", FINE, "mail a@b.org", True, "an address"),
+    ("symbols", FINE, "well......... no", True, "a row of dots"),
+    ("symbols", FINE, "well... no", False, "an ellipsis"),
+    ("symbols", FINE, "caf\ufffd is closed", True, "a character lost in decoding"),
+    ("dangling", FINE, "we wondered what it was", True, "breaks off"),
+    ("dangling", FINE, "it could be...", True, "breaks off before punctuation"),
+    ("dangling", FINE, "Maybe", True, "capitals do not matter"),
+    ("dangling", FINE, "that is hard to describe", False, "ends in -be, not in be: the original drops it"),
+    ("dangling", FINE, "we took the tube", False, "ends in -be, not in be: the original drops it"),
+    ("dangling", FINE, "nobody knew who that visitor was", False, "was alone is not on the list"),
+    ("dangling", "I do not know what it is", FINE, False, "only targets are generated"),
+    ("dangling", FINE, "it is raining", False, "the words must be the last ones"),
+    ("repeated", FINE, "It rained, all day!", True, "both sides say the same"),
+    ("repeated", FINE, "no no no no", True, "a loop"),
+    ("repeated", FINE, "very very very very good", True, "more repetition than words"),
+    ("repeated", FINE, "no no", False, "too short to be a loop"),
+    ("repeated", FINE, "the dog saw the other dog", False, "ordinary repetition"),
+    ("english", FINE, "we stayed at home", False, "English"),
+    ("english", "il pleuvait beaucoup", "nous sommes restés chez nous", True, "French: no English word"),
+    ("english", "the 雨 が 降 っ た", "家 に いた", True, "letters of another script"),
+    ("english", FINE, "the naïve café owner was closed", False, "loan words"),
+    ("english", "rain fell", "dogs barked loudly", False, "no common word, but too short to tell"),
+    ("english", "regen fiel", "hunde bellten laut", False, "too short to tell: the price of a cheap rule"),
+    ("english", "I’m tired", "work ended late", False, "a curly apostrophe"),
+    ("profanity", FINE, "we stayed at home", False, "polite"),
+    ("profanity", FINE, "such bastard weather", True, "a word of the list"),
+    ("profanity", FINE, "we dined in Scunthorpe", False, "inside another word"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target", "expected", "reason"), CASES, ids=[f"{c[0]}: {c[4]}" for c in CASES]
+)
+def test_a_filter_removes_what_its_name_says(
+    name: str, source: str, target: str, expected: bool, reason: str
+) -> None:
+    [wanted] = find_filters(name)
+    assert removed(source, target, name) == (wanted.label if expected else None), reason
+
+
+def test_the_first_filter_in_the_list_takes_the_row() -> None:
+    assert removed("he is 40", "it could be", "dangling,characters") == "dangling"
+    assert removed("he is 40", "it could be", "characters,dangling") == "characters"
+
+
+def test_presets_are_lists_of_known_filters() -> None:
+    assert [one.label for one in find_filters("paper")] == ["characters", "length:12"]
+    assert find_filters("none") == []
+    named = {one.name for preset in PRESETS for one in find_filters(preset)}
+    assert named == set(FILTERS) - {"profanity"}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("lenght", "did you mean 'length'?"),
+        ("papers", "did you mean 'paper'?"),
+        ("length:many", "for example length:12"),
+        ("length:0", "for example length:12"),
+        ("dangling:3", "write it as dangling"),
+        ("zzz", "choose one of: empty"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(name: str, hint: str) -> None:
+    with pytest.raises(Cod3sError) as raised:
+        find_filters(f"empty,{name}")
+    assert hint in raised.value.hint
+
+
+def ask(expression: str, *values: str) -> object:
+    CONNECTION.execute(f"SELECT {expression}", list(values))
+    return CONNECTION.fetchall()[0][0]
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs", "Cn"]), max_size=40))
+def test_text_is_cleaned_in_sql_as_in_python(text: str) -> None:
+    try:
+        expected = clean(text)
+    except SentenceError:
+        expected = ""
+    found = ask("clean($1::VARCHAR)", text)
+    # Two libraries may know different versions of Unicode; what both compose must be the same.
+    assert unicodedata.normalize("NFC", str(found)) == expected
+
+
+SAME = [
+    ("It rained.", "it rained", True, "case and punctuation"),
+    ("it  rained", "itrained", True, "spaces"),
+    ("it's late", "its late", True, "apostrophes"),
+    ("it rained", "it drained", False, "letters"),
+    ("room 12", "room 21", False, "digits"),
+    ("resume", "résumé", False, "marks"),
+    ("???", "!!!", False, "text without letters is only like itself"),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "same", "reason"), SAME, ids=[row[3] for row in SAME])
+def test_near_duplicates_share_letters_and_digits(one: str, other: str, same: bool, reason: str) -> None:
+    assert (ask("bare($1::VARCHAR)", one) == ask("bare($1::VARCHAR)", other)) is same, reason
+
+
+@given(st.text("abcXYZ 0189.,", max_size=20))
+def test_the_hash_is_md5_whatever_the_version_of_the_database(text: str) -> None:
+    bare = "".join(letter for letter in text.lower() if letter.isalnum()) or text
+    assert ask("text_hash($1::VARCHAR)", text) == int.from_bytes(hashlib.md5(bare.encode()).digest()[:8], "little")
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.integers(0, 100))
+def test_a_funnel_adds_up(removed_counts: list[int], kept: int) -> None:
+    reasons = [(f"step {number}", "why") for number in range(len(removed_counts))]
+    counts = {name: count for (name, _), count in zip(reasons, removed_counts, strict=True)}
+    rows = kept + sum(removed_counts)
+    steps = make_funnel(rows, reasons, counts, kept)
+    assert steps[0].rows_in == rows
+    assert steps[-1].rows_out == kept
+    assert [step.removed for step in steps] == removed_counts
+    assert all(one.rows_out == other.rows_in for one, other in pairwise(steps))
+
+
+def test_a_funnel_that_does_not_add_up_is_a_bug_that_shows_itself() -> None:
+    with pytest.raises(AssertionError, match="ends with 5 rows, but 4 were kept"):
+        make_funnel(6, [("length", "long")], {"length": 1}, 4)
+    with pytest.raises(AssertionError, match="does not show"):
+        make_funnel(6, [("length", "long")], {"other": 1}, 5)

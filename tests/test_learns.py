@@ -1,0 +1,82 @@
+"""It learns: a made-up causal grammar, a tiny model, two minutes; held-out effects are among its answers."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.corpus.prepare import prepare
+from cod3s.export import export, open_vocabulary
+from cod3s.model.reader import open_reader
+from cod3s.model.roles import tag
+from cod3s.model.shape import SHAPES
+from cod3s.text import for_modelling
+from cod3s.train import PRESETS, train
+from cod3s.train.pairs import read_rows
+
+# Each cause has two effects, far apart in meaning. Who it happens to is free, and copied into the effect.
+EVENTS = {
+    "lost the house key": ("phoned a locksmith", "slept in the garden"),
+    "missed the last bus": ("walked home in the dark", "paid for a taxi"),
+    "won the singing contest": ("cried with joy", "bought a new piano"),
+    "caught a bad cold": ("stayed in bed", "drank hot tea with honey"),
+    "burned the dinner": ("ordered a pizza", "opened every window"),
+    "broke a front tooth": ("saw the dentist", "ate only soup"),
+}
+JOBS = ["baker", "nurse", "guard", "pilot", "clerk", "farmer", "singer", "judge", "waiter", "plumber", "gardener"]
+KINDS = [
+    "old",
+    "young",
+    "tired",
+    "happy",
+    "quiet",
+    "tall",
+    "clever",
+    "lazy",
+    "proud",
+    "shy",
+    "brave",
+    "busy",
+    "gentle",
+]
+FREE = [f"the {kind} {job}" for kind in KINDS for job in JOBS]
+
+
+def grammar() -> str:
+    draw = random.Random(7)
+    rows = ["cause\teffect"]
+    for who in FREE:
+        for event in draw.sample(sorted(EVENTS), 3):
+            rows.append(f"{who} {event}\t{who} {draw.choice(EVENTS[event])}")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.slow
+def test_a_tiny_model_learns_signatures_and_effects(tmp_path: Path) -> None:
+    """Chance: 12 effects in the grammar, half of the bits right. The bounds leave room for other machines."""
+    import ctranslate2
+
+    (tmp_path / "pairs.tsv").write_text(grammar())
+    config = PrepareConfig(
+        relation="effect", orders="all", filter="none", encoder="static", dev=60, test=0, held_out=0.15
+    )
+    prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
+    preset = PRESETS["tiny"].with_values(epochs=60, evaluate_every=300, learning_rate=3e-3, patience=3)
+    figures = train(tmp_path / "corpus", tmp_path / "run", preset, seconds=150)["shared"]
+    assert figures["signature_bit_accuracy"] > 0.75
+    bundle = export(tmp_path / "run", tmp_path / "bundle", quantization="float32")
+    words = open_vocabulary(tmp_path / "bundle" / "tokens.model", bundle)
+    reader = open_reader(SHAPES[bundle.shape], words, Path())
+    engine = ctranslate2.Translator(str(tmp_path / "bundle" / "models" / "shared"), compute_type="float32")
+    rows = read_rows(tmp_path / "corpus", "effect", "dev")
+    found = engine.translate_batch(
+        [[reader.tokens[number] for number in reader.read(source)] for source, _, _ in rows],
+        target_prefix=[[tag("effect", "plain")]] * len(rows),
+        beam_size=10,
+        num_hypotheses=10,
+    )
+    place = {token: number for number, token in enumerate(words.tokens)}
+    answers = [[words.decode_text(place[t] for t in tokens) for tokens in one.hypotheses] for one in found]
+    hits = sum(for_modelling(target) in own for (_, target, _), own in zip(rows, answers, strict=True))
+    assert hits / len(rows) > 0.5

@@ -1,0 +1,323 @@
+"""Training end to end on a small made-up corpus: it learns, resumes, and exports what it learned."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cod3s.bundle import read_facts, verify
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.corpus.prepare import prepare
+from cod3s.errors import BundleError, Cod3sError
+from cod3s.export import export
+from cod3s.model.roles import ROLES
+from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.train import PRESETS, TrainConfig, train
+from cod3s.train.batches import IGNORED, BatchStream, Examples
+from cod3s.train.config import find_preset
+from cod3s.train.pairs import PairTable
+from cod3s.train.run import members
+from conftest import ROOT, Run
+
+FIRST = [
+    "Ada",
+    "Ben",
+    "Cleo",
+    "Dan",
+    "Eva",
+    "Finn",
+    "Gia",
+    "Hugo",
+    "Ida",
+    "Jon",
+    "Kim",
+    "Leo",
+    "Mia",
+    "Ned",
+    "Olga",
+    "Pia",
+    "Rosa",
+    "Sam",
+    "Tess",
+    "Uma",
+]
+LAST = [
+    "Abel",
+    "Brook",
+    "Cole",
+    "Drew",
+    "Ellis",
+    "Frost",
+    "Grant",
+    "Hale",
+    "Irwin",
+    "James",
+    "Knox",
+    "Lane",
+    "Marsh",
+    "Nash",
+    "Owens",
+    "Price",
+]
+EVENTS = {
+    "lost the key": ("called a locksmith", "slept outside"),
+    "missed the bus": ("was late for work", "took a taxi"),
+    "won a prize": ("threw a party", "bought a car"),
+    "caught a cold": ("stayed in bed", "drank hot tea"),
+}
+
+
+def made_up_pairs(number: int) -> str:
+    """Causes with two possible effects each; every name is used once, so that no sentence repeats."""
+    draw = random.Random(0)
+    names = [f"{first} {last}" for first in FIRST for last in LAST]
+    draw.shuffle(names)
+    rows = ["cause\teffect\torder"]
+    for name in names[:number]:
+        event = draw.choice(list(EVENTS))
+        rows.append(f"{name} {event}\t{name} {draw.choice(EVENTS[event])}\tso")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "pairs.tsv").write_text(made_up_pairs(320))
+    config = PrepareConfig(
+        relation="effect", orders="all", filter="none", encoder="static", dev=30, test=0, held_out=0.15
+    )
+    prepare([str(folder / "pairs.tsv")], str(folder / "corpus"), config)
+    return folder / "corpus"
+
+
+TINY = PRESETS["tiny"].with_values(evaluate_every=10, epochs=2, batch_tokens=512)
+
+
+@pytest.fixture(scope="module")
+def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("run") / "run"
+    train(corpus, run, TINY)
+    return run
+
+
+def weights(run: Path) -> dict[str, np.ndarray]:
+    from safetensors.numpy import load_file
+
+    return load_file(run / "shared" / "model" / "model.safetensors")
+
+
+def test_a_run_explains_itself(finished: Path) -> None:
+    assert json.loads((finished / "config.json").read_text())["config"]["shape"] == "tiny"
+    figures = json.loads((finished / "shared" / "figures.json").read_text())
+    assert {"loss", "plain_text_loss", "signature_bit_accuracy", "inverse_text_loss"} <= set(figures)
+    assert (finished / "shared" / "log.csv").read_text().startswith("step,figure,value\n")
+    assert (finished / "shared" / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_killed_run_resumes_to_the_same_weights(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    """kill -9 as soon as the first checkpoint is there; the rest is done by --resume."""
+    script = (
+        "import sys; from pathlib import Path; from cod3s.train import PRESETS, train;"
+        "train(Path(sys.argv[1]), Path(sys.argv[2]),"
+        " PRESETS['tiny'].with_values(evaluate_every=10, epochs=2, batch_tokens=512))"
+    )
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(corpus), str(run)], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    )
+    deadline = time.monotonic() + 120
+    while not list(run.glob("shared/checkpoint-*/trainer_state.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (run / "shared" / "figures.json").exists(), "it was to be killed before it had finished"
+    train(corpus, run, TINY, resume=True)
+    wanted, found = weights(finished), weights(run)
+    assert all((wanted[name] == found[name]).all() for name in wanted)
+    log = (run / "shared" / "log.csv").read_text()
+    assert log.count(",eval_loss,") == (finished / "shared" / "log.csv").read_text().count(",eval_loss,")
+
+
+def test_two_processes_reach_the_loss_of_one(corpus: Path, tmp_path: Path) -> None:
+    """Two processes with one batch each make the steps of one process with two; only dropout differs."""
+    script = tmp_path / "two.py"
+    script.write_text(
+        "import sys; from pathlib import Path; from cod3s.train import PRESETS, train\n"
+        "config = PRESETS['tiny'].with_values(evaluate_every=10, epochs=6, batch_tokens=512)\n"
+        "train(Path(sys.argv[1]), Path(sys.argv[2]), config)\n"
+    )
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            script,
+            corpus,
+            tmp_path / "two",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        check=True,
+    )
+    two = json.loads((tmp_path / "two" / "shared" / "figures.json").read_text())
+    one = train(corpus, tmp_path / "one", TINY.with_values(epochs=6, accumulate=2))["shared"]
+    assert two["loss"] == pytest.approx(one["loss"], rel=0.05)
+    last = [
+        (run / "shared" / "log.csv").read_text().splitlines()[-1] for run in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert last[0].split(",")[0] == last[1].split(",")[0], "both made the same number of steps"
+
+
+def test_a_finished_run_is_not_trained_again(corpus: Path, finished: Path) -> None:
+    before = (finished / "shared" / "model" / "model.safetensors").stat().st_mtime_ns
+    train(corpus, finished, TINY, resume=True)
+    assert (finished / "shared" / "model" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_another_config_does_not_resume_a_run(corpus: Path, finished: Path) -> None:
+    with pytest.raises(Cod3sError, match="another config"):
+        train(corpus, finished, TINY.with_values(seed=2), resume=True)
+    with pytest.raises(Cod3sError, match="holds a run already"):
+        train(corpus, finished, TINY)
+
+
+def test_the_time_limit_stops_a_run(corpus: Path, tmp_path: Path) -> None:
+    figures = train(corpus, tmp_path / "run", TINY.with_values(epochs=1000), seconds=2)
+    assert figures["shared"]["loss"] > 0
+
+
+def test_a_separate_layout_trains_one_model_a_role(corpus: Path, tmp_path: Path) -> None:
+    config = TINY.with_values(layout="separate", roles=("plain", "signature"), epochs=1, bits_per_token=16)
+    figures = train(corpus, tmp_path / "run", config)
+    assert sorted(figures) == ["effect-plain", "effect-signature"]
+    facts = export(tmp_path / "run", tmp_path / "bundle", quantization="float32")
+    assert facts.models == {"effect": {"plain": "effect-plain", "signature": "effect-signature"}}
+    verify(tmp_path / "bundle", facts)
+
+
+def test_a_warm_model_trains_and_exports(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(made_up_pairs(60))
+    config = PrepareConfig(relation="effect", orders="all", filter="none", dev=6, test=0, held_out=0.2)
+    prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
+    tiny = PRESETS["tiny-warm"].with_values(epochs=1, evaluate_every=5)
+    assert train(tmp_path / "corpus", tmp_path / "run", tiny)["shared"]["loss"] > 0
+    facts = export(tmp_path / "run", tmp_path / "bundle", name="warm one", licence="CC0-1.0", with_torch=True)
+    verify(tmp_path / "bundle", facts)
+    assert "torch/shared/model.safetensors" in facts.files
+    assert "CC0-1.0" in (tmp_path / "bundle" / "MODEL_CARD.md").read_text()
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed", "newer", "no json", "outside"])
+def test_a_damaged_bundle_is_a_clear_error(damage: str, finished: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    export(finished, bundle, quantization="float32")
+    facts = json.loads((bundle / "bundle.json").read_text())
+    match damage:
+        case "missing":
+            (bundle / "tokens.model").unlink()
+        case "changed":
+            model = bundle / "models" / "shared" / "model.bin"
+            model.write_bytes(model.read_bytes()[:-1])
+        case "newer":
+            facts["format"] = 99
+        case "no json":
+            facts = "nothing"
+        case "outside":
+            facts["files"]["../../secret"] = "0"
+    (bundle / "bundle.json").write_text(json.dumps(facts))
+    with pytest.raises(BundleError):
+        verify(bundle, read_facts(bundle))
+
+
+def test_an_unfinished_run_is_not_exported(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text((finished / "config.json").read_text())
+    with pytest.raises(Cod3sError, match="has not finished"):
+        export(tmp_path / "run", tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_the_commands_go_from_corpus_to_bundle(corpus: Path, cod3s: Run) -> None:
+    options = ("--preset", "tiny", "--epochs", "1", "--roles", "plain,sentence", "--json")
+    trained = cod3s("train", corpus, "-o", "run", *options)
+    assert json.loads(trained.stdout)["figures"]["shared"]["loss"] > 0, trained.stderr
+    exported = cod3s("export", "run", "-o", "bundle", "--json")
+    assert json.loads(exported.stdout)["bytes"] > 100_000, exported.stderr
+    shown = json.loads(cod3s("info", "bundle", "--json").stdout)
+    assert shown["checksums_hold"]
+    assert shown["models"] == {"effect": {"plain": "shared", "sentence": "shared"}}
+    assert "16 bits of static" in cod3s("info", "bundle").stdout
+    wrong = cod3s("train", corpus, "-o", "other", "--preset", "wram")
+    assert wrong.returncode == 1
+    assert "did you mean 'warm'?" in wrong.stderr
+
+
+def test_unknown_names_suggest_the_nearest() -> None:
+    with pytest.raises(Cod3sError, match="'larning_rate'") as caught:
+        TrainConfig().with_values(larning_rate=1)
+    assert "learning_rate" in caught.value.hint
+    with pytest.raises(Cod3sError):
+        find_preset("papr")
+    with pytest.raises(Cod3sError):
+        TrainConfig(roles=())
+
+
+def test_members_of_both_layouts() -> None:
+    assert [m.name for m in members(PRESETS["warm"], ["effect", "cause"])] == ["shared"]
+    names = [member.name for member in members(PRESETS["paper"], ["effect", "cause"])]
+    assert len(names) == 8
+    assert "cause-inverse" in names
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
+    path = tmp_path_factory.mktemp("words") / "tokens.model"
+    train_pieces(made_up_pairs(200).split("\n"), path, 300)
+    return Vocabulary(path, [f"<effect:{role}>" for role in ROLES], SignatureTokens(4, 2, positional=True))
+
+
+def make_examples(words: Vocabulary, number: int) -> Examples:
+    rows = [(f"Ada lost {n} keys", f"she slept {n} nights outside", f"{n % 16:04b}") for n in range(number)]
+    table = PairTable("effect", rows, words, lambda text: [*words.encode_text(text), words.end])
+    return Examples([table], ROLES, words, [words.end])
+
+
+@pytest.mark.parametrize("role", range(4), ids=ROLES)
+def test_each_role_learns_its_part_of_a_pair(role: int, words: Vocabulary) -> None:
+    example = make_examples(words, 3)[4 + role]  # pair 1
+    source, target = words.encode_text("Ada lost 1 keys"), words.encode_text("she slept 1 nights outside")
+    bits, end = words.encode_signature("0001"), [words.end]
+    learned = [target, bits, bits + target, source][role]
+    assert [label for label in example.labels if label != IGNORED] == learned + end
+    assert example.read == (end if ROLES[role] == "inverse" else source + end)
+    assert example.given[0] == words.id(f"<effect:{ROLES[role]}>")
+    assert len(example.given) == len(example.labels)
+    assert example.given[1:] == (bits if ROLES[role] == "inverse" else []) + learned
+
+
+def test_batches_hold_every_example_once_an_epoch_and_little_padding(words: Vocabulary) -> None:
+    examples = make_examples(words, 500)
+    stream = BatchStream(examples.lengths, 600, seed=1)
+    number = stream.batches_per_epoch()
+    batches = [stream[place] for place in range(number)]
+    assert sorted(place for batch in batches for place in batch) == list(range(len(examples)))
+    longest = [examples.lengths[batch].max(axis=0).sum() * len(batch) for batch in batches]
+    assert max(longest) <= 600
+    assert examples.lengths.sum() / sum(longest) > 0.9
+
+
+def test_a_batch_is_the_same_whenever_it_is_asked_for(words: Vocabulary) -> None:
+    lengths = make_examples(words, 50).lengths
+    one, two = BatchStream(lengths, 300, seed=1), BatchStream(lengths, 300, seed=1)
+    forward = [one[place] for place in range(60)]
+    assert [two[place] for place in reversed(range(60))] == forward[::-1]
+    assert forward != [BatchStream(lengths, 300, seed=2)[place] for place in range(60)]
