@@ -40,14 +40,8 @@ def root(
     _debug = debug
 
 
-sign.register(app)
-codes.register(app)
-bins.register(app)
-prepare.register(app)
-sts.register(app)
-harvest.register(app)
-bench.register(app)
-train.register(app)
+for group in (sign, bins, codes, sts, harvest, prepare, train, bench):
+    group.register(app)
 
 
 def main() -> None:
