@@ -83,11 +83,13 @@ def train(
         )
     if json:
         print_json({"run": str(output), "figures": figures})
-        return
+    else:
+        _print_figures(figures, f"preset {preset} | seed {config.seed} | {output}")
+
+
+def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
     rows = [(member, name, f"{value:.4f}") for member, own in figures.items() for name, value in own.items()]
-    print_table(
-        "Validation of the best weights", ("model", "figure", "value"), rows, f"preset {preset} | {output}"
-    )
+    print_table("Validation of the best weights", ("model", "figure", "value"), rows, settings)
 
 
 def export(

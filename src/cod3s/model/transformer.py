@@ -121,7 +121,7 @@ def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> No
     if not vocabulary.signature.positional or embedding.shape[1] != code.dim:
         raise Cod3sError(
             "signature tokens can start from hyperplanes only if they are positional and as wide as the vectors",
-            hint="use positional signature tokens with the warm preset",
+            hint="add --no-hyperplane-start",
         )
     rows = torch.from_numpy(signature_sketches(vocabulary.signature, code)).to(embedding)
     with torch.no_grad():

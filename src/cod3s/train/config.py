@@ -57,8 +57,9 @@ class TrainConfig:
 PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
     "warm": TrainConfig(),
-    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors'
-    # batch is 2 GPUs x 19,376 tokens, an epoch 10 million pairs, and validation once an epoch.
+    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors
+    # ran two processes with 19,376 tokens each (fairseq counts the longer side, so twice that here), validated once
+    # an epoch of 10 million pairs, and stopped after 10 epochs.
     "paper": TrainConfig(
         shape="paper",
         layout="separate",
