@@ -58,8 +58,8 @@ PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
     "warm": TrainConfig(),
     # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors
-    # ran two processes with 19,376 tokens each (fairseq counts the longer side, so twice that here), validated once
-    # an epoch of 10 million pairs, and stopped after 10 epochs.
+    # ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that here), and
+    # validated once an epoch of 10 million pairs.
     "paper": TrainConfig(
         shape="paper",
         layout="separate",
