@@ -112,9 +112,9 @@ class _Run:
         self._shape = SHAPES[config.shape]
         relations = list(manifest.relations)
         rows = {
-            (relation, split): read_rows(corpus, relation, split)
+            (relation, split): read_rows(corpus, relation, split)[:most]
             for relation in relations
-            for split in ("train", "dev")
+            for split, most in (("train", None), ("dev", config.validate_pairs))
         }
         pieces = output / "tokens.model"
         if not pieces.exists():
