@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Run
 
 from cod3s.bench import bench_sentences
 from cod3s.encode import Encoder, load_encoder
@@ -15,6 +14,7 @@ from cod3s.encode.minilm import SHA256, minilm_folder, verify_weights
 from cod3s.errors import EncoderError
 from cod3s.lsh import random_code
 from cod3s.signing import FRAGILE_MARGIN, sign
+from conftest import Run
 
 SENTENCES = [
     "The lamp fell off the table.",
