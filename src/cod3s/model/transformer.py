@@ -27,9 +27,17 @@ def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encode
     return _warm(shape, vocabulary, encoder or minilm_folder()) if shape.warm else _scratch(shape, vocabulary)
 
 
+def quiet_transformers() -> Any:
+    """The transformers library, without its progress bars and remarks among ours."""
+    transformers = require("transformers", "train")
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
+
+
 def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
     """Marian: post-norm, ReLU, sinusoidal positions, one embedding for source, target and output."""
-    transformers = require("transformers", "train")
+    transformers = quiet_transformers()
     config = transformers.MarianConfig(
         vocab_size=len(vocabulary),
         decoder_vocab_size=len(vocabulary),
@@ -55,7 +63,7 @@ def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
 
 def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
     """A pretrained BERT-type encoder with a new pre-norm decoder (MBart's) on top."""
-    transformers = require("transformers", "train")
+    transformers = quiet_transformers()
     encoder = transformers.BertModel.from_pretrained(
         folder, add_pooling_layer=False, layer_norm_eps=LAYER_NORM_EPSILON
     )

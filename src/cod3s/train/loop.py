@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 from cod3s.errors import require
+from cod3s.model.transformer import quiet_transformers
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
 from cod3s.train.tensors import TensorBatches
@@ -32,9 +33,7 @@ def fit(
     `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
     (the best and the last) and `log.csv` are in `folder`. The figures of the best weights are returned.
     """
-    transformers = require("transformers", "train")
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    transformers = quiet_transformers()
     pairs_a_step = pairs_a_batch * config.accumulate * _processes()
     arguments = _arguments(transformers, config, folder, len(train))
     trainer = _trainer_class(transformers, check)(
