@@ -56,6 +56,7 @@ def train(
     from cod3s.cli.progress import training_progress
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset
+    from cod3s.train.run import FINISHED
 
     given = {
         "layout": layout,
@@ -81,6 +82,8 @@ def train(
             resume=resume,
             report=report,
         )
+    if any(not (output / member / FINISHED).exists() for member in figures):
+        say("the time was up before the training was: --resume goes on with it")
     if json:
         print_json({"run": str(output), "figures": figures})
     else:

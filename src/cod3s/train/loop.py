@@ -27,11 +27,12 @@ def fit(
     resume: bool,
     report: Report,
     pairs_a_batch: float,
-) -> dict[str, float]:
+) -> tuple[dict[str, float], bool]:
     """Train until the steps, the time or the patience is spent; the best weights end up in `model`.
 
     `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
-    (the best and the last) and `log.csv` are in `folder`. The figures of the best weights are returned.
+    (the best and the last) and `log.csv` are in `folder`. Returned are the figures of the best weights, and
+    whether nothing is left to do: a run that is out of time can go on from its last checkpoint.
     """
     transformers = quiet_transformers()
     pairs_a_step = pairs_a_batch * config.accumulate * _processes()
@@ -51,7 +52,7 @@ def fit(
     trainer.remove_callback(transformers.ProgressCallback)
     checkpoint = transformers.trainer_utils.get_last_checkpoint(str(folder)) if resume else None
     trainer.train(resume_from_checkpoint=checkpoint)
-    return {**check(model), "pairs_per_second": watch.rate}
+    return {**check(model), "pairs_per_second": watch.rate}, not watch.out_of_time
 
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
@@ -126,6 +127,7 @@ def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, p
     class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         def __init__(self) -> None:
             self.start, self.first_step, self.loss, self.rate = monotonic(), 0, float("nan"), 0.0
+            self.out_of_time = False
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.start, self.first_step = monotonic(), state.global_step
@@ -142,6 +144,7 @@ def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, p
             self.rate = pairs_a_step * (state.global_step - self.first_step) / max(spent, 1e-9)
             report(state.global_step, state.max_steps, self.rate, self.loss)
             if seconds is not None and _any_process(spent > seconds, args.device):
+                self.out_of_time = True
                 control.should_evaluate = control.should_save = control.should_training_stop = True
 
     return Watch()

@@ -32,6 +32,9 @@ from cod3s.train.pairs import PairTable, read_rows
 from cod3s.train.tensors import TensorBatches, padding_share
 from cod3s.train.validate import validate
 
+FINISHED = "finished"
+"""A file of this name marks a model that --resume has nothing more to do for."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -133,13 +136,13 @@ class _Run:
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
-        if resume and (folder / "figures.json").exists():
+        if resume and (folder / FINISHED).exists():
             figures: dict[str, float] = read_json(folder / "figures.json")
             return figures
         batches = self._batches(member, "train", member.roles, self._config.epochs)
         held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
         model = self._new_model()
-        figures = fit(
+        figures, finished = fit(
             model,
             batches,
             lambda trained: validate(trained, held_out, self.vocabulary),
@@ -153,6 +156,8 @@ class _Run:
         figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
         if self._processes.is_main_process:
             self._save(member, model, figures)
+            if finished:
+                (folder / FINISHED).touch()
         self._processes.wait_for_everyone()
         return figures
 
