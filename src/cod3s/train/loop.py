@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from cod3s.errors import require
+from cod3s.errors import Cod3sError, require
+from cod3s.files import read_json
 from cod3s.model.transformer import quiet_transformers
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
@@ -50,9 +52,18 @@ def fit(
     )
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.remove_callback(transformers.ProgressCallback)
-    checkpoint = transformers.trainer_utils.get_last_checkpoint(str(folder)) if resume else None
-    trainer.train(resume_from_checkpoint=checkpoint)
+    trainer.train(resume_from_checkpoint=_last_checkpoint(folder) if resume else None)
     return {**check(model), "pairs_per_second": watch.rate}, not watch.out_of_time
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    """The newest whole checkpoint. Its state is written last, so one that a kill cut short has none, or half."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    for path in found:
+        with suppress(Cod3sError):
+            read_json(path / "trainer_state.json")
+            return str(path)
+    return None
 
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
