@@ -17,6 +17,11 @@ COMMANDS = [
     ["bins", "show"],
     ["bins", "tree"],
     ["sts"],
+    ["harvest"],
+    ["prepare"],
+    ["train"],
+    ["export"],
+    ["info"],
     ["bench", "encode"],
 ]
 

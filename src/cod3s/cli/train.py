@@ -8,6 +8,24 @@ import typer
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, print_table, say
 
+LayoutOption = Annotated[
+    str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
+]
+RolesOption = Annotated[
+    str | None, typer.Option("--roles", help="Of plain, signature, sentence, inverse; with commas.")
+]
+BitsPerTokenOption = Annotated[
+    int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
+]
+PositionalOption = Annotated[bool | None, typer.Option(help="Signature tokens of their own for each position.")]
+HyperplaneOption = Annotated[bool | None, typer.Option(help="Start signature tokens from their hyperplanes.")]
+EvaluateOption = Annotated[
+    int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
+]
+MinutesOption = Annotated[
+    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command("train", epilog="Example: cod3s train corpus/ -o run/ --preset warm --max-minutes 30")(train)
@@ -19,33 +37,19 @@ def train(
     corpus: Annotated[Path, typer.Argument(help="A folder made by `cod3s prepare`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
     preset: Annotated[str, typer.Option("--preset", help="warm, paper, small, tiny or tiny-warm.")] = "warm",
-    layout: Annotated[
-        str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
-    ] = None,
-    roles: Annotated[
-        str | None, typer.Option("--roles", help="Of plain, signature, sentence, inverse; with commas.")
-    ] = None,
-    bits_per_token: Annotated[
-        int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
-    ] = None,
-    positional: Annotated[
-        bool | None, typer.Option(help="Signature tokens of their own for each position.")
-    ] = None,
-    hyperplane_start: Annotated[
-        bool | None, typer.Option(help="Start signature tokens from their hyperplanes.")
-    ] = None,
+    layout: LayoutOption = None,
+    roles: RolesOption = None,
+    bits_per_token: BitsPerTokenOption = None,
+    positional: PositionalOption = None,
+    hyperplane_start: HyperplaneOption = None,
     freeze_encoder: Annotated[bool | None, typer.Option(help="Leave the pretrained encoder as it is.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate")] = None,
     batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded tokens a step.")] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
     warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
-    evaluate_every: Annotated[
-        int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
-    ] = None,
+    evaluate_every: EvaluateOption = None,
     seed: Annotated[int | None, typer.Option("--seed")] = None,
-    max_minutes: Annotated[
-        float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
-    ] = None,
+    max_minutes: MinutesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
     json: JsonOption = False,
 ) -> None:
