@@ -58,12 +58,21 @@ def test_the_command_line_works_in_the_base_install(base: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_path: Path) -> None:
+    done = run(base / "cod3s", "info", ".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "is not a bundle" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
         (["sign", "It rained.", "--encoder", "fast"], "cod3s[encode]"),
         (["sign", "It rained.", "--encoder", "sbert"], "cod3s[encode]"),
         (["sts", "sts.csv", "--encoder", "static"], "cod3s[evaluate]"),
+        (["train", "corpus", "-o", "run"], "cod3s[train]"),
+        (["export", "run", "-o", "bundle"], "cod3s[train]"),
         (["bins", "build", "texts.zst", "-o", "bins", "--encoder", "static"], "cod3s[corpus]"),
     ],
 )

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.bundle import open_vocabulary
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
-from cod3s.export import export, open_vocabulary
+from cod3s.export import export
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES

@@ -16,6 +16,8 @@ from typing import Any
 
 from cod3s.errors import BundleError
 from cod3s.files import read_json, sha256, write_json
+from cod3s.model.roles import all_tags
+from cod3s.tokens import SignatureTokens, Vocabulary
 
 FORMAT = 1
 NAME = "bundle.json"
@@ -75,6 +77,18 @@ def verify(folder: Path, facts: BundleFacts) -> None:
             raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
         if sha256(path) != wanted:
             raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
+
+
+def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
+    """The decoder's vocabulary, in the order in which training numbered it."""
+    return Vocabulary(
+        pieces, all_tags(facts.models), SignatureTokens(facts.bits, facts.bits_per_token, facts.positional)
+    )
+
+
+def sizes(folder: Path, facts: BundleFacts) -> dict[str, int]:
+    """The bytes of each file of the bundle."""
+    return {name: (folder / name).stat().st_size for name in facts.files}
 
 
 def _files(folder: Path) -> list[Path]:

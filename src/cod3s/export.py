@@ -2,20 +2,17 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cod3s import __version__
-from cod3s.bundle import BundleFacts, read_facts, write_facts
+from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.files import read_json, replaced_folder
 from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import open_reader
-from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
-from cod3s.tokens import SignatureTokens, Vocabulary
 from cod3s.train.config import TrainConfig
 from cod3s.train.run import members
 
@@ -82,12 +79,6 @@ def export(
     return read_facts(output)
 
 
-def open_vocabulary(pieces: Path, bundle: BundleFacts) -> Vocabulary:
-    """The decoder's vocabulary, in the order in which training numbered it."""
-    tags = [tag(relation, role) for relation, roles in bundle.models.items() for role in roles]
-    return Vocabulary(pieces, tags, SignatureTokens(bundle.bits, bundle.bits_per_token, bundle.positional))
-
-
 def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]) -> None:
     shutil.copyfile(run / "tokens.model", partial / "tokens.model")
     shutil.copytree(run / "code", partial / "code")
@@ -149,9 +140,3 @@ Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle
 
 It writes what its corpus makes likely, which is not always true, kind or sensible. Read before you use.
 """
-
-
-def describe(folder: Path, facts: BundleFacts) -> dict[str, Any]:
-    """bundle.json with the sizes of its parts, for `cod3s info`."""
-    sizes = {name: (folder / name).stat().st_size for name in facts.files}
-    return {"bytes": sum(sizes.values()), "sizes": sizes}

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, TextIO, cast
+from typing import IO, Any, BinaryIO, Literal, TextIO, cast
 
 from cod3s.errors import Cod3sError, FileFormatError, require
 
@@ -29,10 +29,15 @@ def cache_folder() -> Path:
 
 def sha256(path: Path) -> str:
     """The file's SHA-256 in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
+        return stream_sha256(stream)
+
+
+def stream_sha256(stream: BinaryIO) -> str:
+    """The SHA-256 of what is left of a stream, in hexadecimal."""
+    digest = hashlib.sha256()
+    while block := stream.read(1 << 20):
+        digest.update(block)
     return digest.hexdigest()
 
 

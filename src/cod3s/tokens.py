@@ -62,10 +62,15 @@ class SignatureTokens:
 
     def join(self, tokens: Sequence[str]) -> str:
         """The signature that the tokens write; tokens of another kind or order are an error."""
-        signature = "".join(token.strip("<>").rpartition(":")[2] for token in tokens)
+        signature = "".join(map(self.bits_of, tokens))
         if len(signature) != self.bits or set(signature) - {"0", "1"} or self.split(signature) != list(tokens):
             raise SignatureError(f"{' '.join(tokens)!r} does not write a signature of {self.bits} bits")
         return signature
+
+    @staticmethod
+    def bits_of(token: str) -> str:
+        """The bits that one signature token writes."""
+        return token.strip("<>").rpartition(":")[2]
 
     def _name(self, place: int, value: str) -> str:
         return f"<{place}:{value}>" if self.positional else f"<{value}>"
@@ -82,6 +87,7 @@ class Vocabulary:
         texts = [self._pieces.id_to_piece(number) for number in range(size)]
         self.tokens: list[str] = [*texts, *self.tags, *signature.names()]
         self.text_size = size
+        self.first_signature = size + len(self.tags)  # every id from here on is a signature token
         self._ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
             raise Cod3sError("a tag or signature token is also a text piece", hint="choose other relation names")

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,16 +42,42 @@ def say(message: str) -> None:
     sys.stderr.write(message + "\n")
 
 
+def settings_line(settings: Mapping[str, Any]) -> str:
+    """What made the figures, in one line under them."""
+    return " | ".join(f"{name} {value}" for name, value in settings.items())
+
+
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Progress]:
     """A progress bar on stderr with rate and time left; silent when stderr is not a terminal."""
+    with _bar() as bar:
+        if bar is None:
+            yield lambda _done: None
+        else:
+            task = bar.add_task(label, total=total)
+            yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def training_progress() -> Iterator[Callable[[int, int, float, float], None]]:
+    """The live line of a training run: told step, last step, pairs a second and loss."""
+    with _bar("{task.fields[rate]:.0f} pairs/s, loss {task.fields[loss]:.3f}") as bar:
+        if bar is None:
+            yield lambda *_: None
+        else:
+            task = bar.add_task("training", total=None, rate=0.0, loss=float("nan"))
+            yield lambda step, last, rate, loss: bar.update(task, completed=step, total=last, rate=rate, loss=loss)
+
+
+@contextmanager
+def _bar(*more: str) -> Iterator[Any]:
+    """A bar of the rich library with some more columns of text, or None when stderr is not a terminal."""
     if not sys.stderr.isatty():
-        yield lambda _done: None
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda done: bar.advance(task, done)
+    with Progress(*columns, *map(TextColumn, more), console=Console(stderr=True), transient=True) as bar:
+        yield bar

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.options import JsonOption
-from cod3s.cli.output import print_json, print_table, say
+from cod3s.cli.output import print_json, print_table, say, training_progress
+from cod3s.errors import require
 
 LayoutOption = Annotated[
     str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
@@ -57,7 +58,7 @@ def train(
 
     What is not given comes from the preset. The run can be killed at any moment and gone on with by --resume.
     """
-    from cod3s.cli.progress import training_progress
+    _require_training()
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset
     from cod3s.train.run import FINISHED
@@ -94,6 +95,12 @@ def train(
         _print_figures(figures, f"preset {preset} | seed {config.seed} | {output}")
 
 
+def _require_training() -> None:
+    """Say at once which install is missing: the modules behind these commands import such libraries."""
+    for module in ("torch", "transformers", "accelerate", "pyarrow"):
+        require(module, "train")
+
+
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
     rows = [(member, name, f"{value:.4f}") for member, own in figures.items() for name, value in own.items()]
     print_table("Validation of the best weights", ("model", "figure", "value"), rows, settings)
@@ -113,15 +120,16 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
-    from cod3s.export import describe
+    _require_training()
+    from cod3s.bundle import sizes
     from cod3s.export import export as export_run
 
     facts = export_run(run, output, name=name, quantization=quantization, licence=licence, with_torch=with_torch)
-    sizes = describe(output, facts)
+    size = sum(sizes(output, facts).values())
     if json:
-        print_json({"bundle": str(output), "bytes": sizes["bytes"]})
+        print_json({"bundle": str(output), "bytes": size})
     else:
-        say(f"bundle {facts.name}: {sizes['bytes'] / 1e6:.1f} MB in {output}")
+        say(f"bundle {facts.name}: {size / 1e6:.1f} MB in {output}")
 
 
 def info(
@@ -131,12 +139,13 @@ def info(
     """What a bundle is, and whether its files are still those that were exported."""
     from dataclasses import asdict
 
-    from cod3s.bundle import read_facts, verify
-    from cod3s.export import describe
+    from cod3s.bundle import read_facts, sizes, verify
 
     facts = read_facts(bundle)
     verify(bundle, facts)
-    record = {**asdict(facts), **describe(bundle, facts), "checksums_hold": True}
+    by_file = sizes(bundle, facts)
+    size = sum(by_file.values())
+    record = {**asdict(facts), "bytes": size, "sizes": by_file, "checksums_hold": True}
     if json:
         print_json(record)
         return
@@ -147,7 +156,7 @@ def info(
         ("roles", ", ".join(sorted({role for own in facts.models.values() for role in own}))),
         ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
-        ("size", f"{record['bytes'] / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
+        ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
         ("licence", facts.training.get("licence") or "not stated"),
     ]
     print_table(f"Bundle {bundle}", ("", ""), rows)

@@ -3,7 +3,6 @@
 Names in, open streams out; files appear whole or not at all. Knows nothing about what is inside them.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files import stream_sha256
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,8 @@ class Place:
             raise
 
     def sha256(self) -> str:
-        digest = hashlib.sha256()
         with self.opened(compression=None) as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        return digest.hexdigest()
+            return stream_sha256(stream)
 
     @contextmanager
     def opened(self, compression: str | None = "detect") -> Iterator[BinaryIO]:

@@ -20,6 +20,7 @@ from cod3s.encode.convert import (
 )
 from cod3s.errors import Cod3sError
 from cod3s.files import read_json
+from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.tokens import END, UNKNOWN
 
 _MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
@@ -43,7 +44,7 @@ def convert_transformer(
     spec.config.bos_token = spec.config.eos_token = END
     spec.config.unk_token = UNKNOWN
     spec.config.add_source_bos = spec.config.add_source_eos = False
-    spec.config.layer_norm_epsilon = 1e-5
+    spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(output))

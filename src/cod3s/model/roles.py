@@ -8,9 +8,16 @@
 | inverse | p(source given signature): the encoder reads nothing |
 """
 
+from collections.abc import Iterable, Mapping
+
 ROLES = ("plain", "signature", "sentence", "inverse")
 
 
 def tag(relation: str, role: str) -> str:
     """The first decoder token: it tells a shared model which role and relation it plays."""
     return f"<{relation}:{role}>"
+
+
+def all_tags(roles: Mapping[str, Iterable[str]]) -> list[str]:
+    """The tags of every relation and its roles, in the order that decides their ids."""
+    return [tag(relation, role) for relation, own in roles.items() for role in own]

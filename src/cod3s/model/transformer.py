@@ -3,7 +3,6 @@
 A shape and a vocabulary in, a torch module out. Needs the extra `train`; nothing else in inference does.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ import numpy.typing as npt
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, require
 from cod3s.lsh import Code
-from cod3s.model.shape import Shape
+from cod3s.model.shape import LAYER_NORM_EPSILON, Shape
 from cod3s.tokens import SignatureTokens, Vocabulary
-
-# One layer-norm epsilon serves both sides in the engine; MiniLM was trained with 1e-12, which is no different.
-LAYER_NORM_EPSILON = 1e-5
 
 
 def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encoder: Path | None = None) -> Any:
@@ -133,8 +129,7 @@ def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> No
         )
     rows = torch.from_numpy(signature_sketches(vocabulary.signature, code)).to(embedding)
     with torch.no_grad():
-        first = vocabulary.id(vocabulary.signature.names()[0])
-        embedding[first : first + len(rows)] = embedding.std() * rows / rows.std()
+        embedding[vocabulary.first_signature :] = embedding.std() * rows / rows.std()
 
 
 def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.float64]:
@@ -151,8 +146,4 @@ def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.fl
 
 def count_parameters(model: Any) -> int:
     """Parameters that training changes; fixed position tables are not among them."""
-    return sum(parameter.numel() for parameter in _trained(model.parameters()))
-
-
-def _trained(parameters: Sequence[Any]) -> list[Any]:
-    return [parameter for parameter in parameters if parameter.requires_grad]
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

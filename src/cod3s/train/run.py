@@ -20,7 +20,7 @@ from cod3s.errors import Cod3sError, require
 from cod3s.files import read_json, replaced_folder, sha256, write_json
 from cod3s.lsh import load_code
 from cod3s.model.reader import open_reader
-from cod3s.model.roles import tag
+from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, start_from_encoder, start_from_hyperplanes
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
@@ -126,7 +126,7 @@ class _Run:
             )
             train_pieces(texts, pieces, self._shape.pieces)
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
-        tags = [tag(relation, role) for relation in relations for role in config.roles]
+        tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
         tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else Path()
         self._reader = open_reader(self._shape, self.vocabulary, tokenizer)

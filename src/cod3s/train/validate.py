@@ -35,9 +35,8 @@ class _Counts:
     """Sums over batches."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        names = vocabulary.signature.names()
-        self._first, self._last = vocabulary.id(names[0]), vocabulary.id(names[-1])
-        self._bits = _bit_table(vocabulary.signature)
+        self._first = vocabulary.first_signature
+        self._bits = [SignatureTokens.bits_of(token) for token in vocabulary.signature.names()]
         self._sums: dict[str, list[float]] = {}
 
     def add(self, role: str, logits: Any, labels: Any) -> None:
@@ -45,12 +44,12 @@ class _Counts:
         loss = torch.nn.functional.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
         ).view(labels.shape)
-        signature = (labels >= self._first) & (labels <= self._last)
+        signature = labels >= self._first
         text = (labels != IGNORED) & ~signature
         self._sum(f"{role}_text_loss", loss[text].sum(), text.sum())
         self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
         wanted = labels[signature] - self._first
-        guessed = logits[signature][:, self._first : self._last + 1].argmax(dim=-1)
+        guessed = logits[signature][:, self._first :].argmax(dim=-1)
         right, asked = self._compare(guessed.tolist(), wanted.tolist())
         self._sum(f"{role}_bit_accuracy", right, asked)
 
@@ -68,8 +67,3 @@ class _Counts:
         pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed, wanted, strict=True)]
         right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
         return right, sum(len(b) for _, b in pairs)
-
-
-def _bit_table(tokens: SignatureTokens) -> list[str]:
-    """The bits that each signature token writes."""
-    return [name.strip("<>").rpartition(":")[2] for name in tokens.names()]
