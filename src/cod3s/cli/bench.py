@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
-from cod3s.cli.output import print_json, print_table, progress
+from cod3s.cli.output import print_json, print_table, progress, settings_line
 from cod3s.errors import Cod3sError
 
 
@@ -68,5 +68,4 @@ def encode(
         for row in found
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
-    line = " | ".join(f"{name} {value}" for name, value in settings.items())
-    print_table("Encoders, side by side", columns, rows, line)
+    print_table("Encoders, side by side", columns, rows, settings_line(settings))

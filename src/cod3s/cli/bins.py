@@ -17,7 +17,7 @@ from cod3s.cli.options import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.output import print_json, print_table, progress, say, settings_line
 from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress
 
@@ -108,7 +108,7 @@ def stats(
             )
             for row in rows
         ],
-        " | ".join(f"{name} {value}" for name, value in settings.items()),
+        settings_line(settings),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.options import JsonOption, numbers
-from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.output import print_json, print_table, progress, say, settings_line
 
 if TYPE_CHECKING:
     from cod3s.sts import StsData, StsRow
@@ -56,7 +56,7 @@ def sts(
     }
     if set(kinds) - {"random"}:
         settings["fit"] = fit.name if fit else "the same sentences"
-    caption = " | ".join(f"{name} {value}" for name, value in settings.items())
+    caption = settings_line(settings)
     if plot:
         plot_sts(rows, plot, caption)
         say(f"plot: {plot}")
