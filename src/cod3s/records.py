@@ -31,3 +31,59 @@ class Bin:
     count: int
     medoid: str
     samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """What an engine wrote or scored after a given prefix: the ids without the end token.
+
+    `log_prob` is the plain sum over `tokens` and, where the text was ended, the end token; `length` counts both.
+    """
+
+    tokens: tuple[int, ...]
+    log_prob: float
+    length: int
+
+
+@dataclass(frozen=True)
+class ChosenSignature:
+    """A signature that stage 1 chose, and why: scores are None where nothing computed them."""
+
+    signature: str
+    rank: int  # before the Hamming rule, from 0
+    score: float | None  # what it was ranked by
+    forward: float | None
+    backward: float | None
+    count: int  # training sentences in its bin
+    medoid: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One generated sentence; `signature` and what follows it are empty for systems without signatures."""
+
+    text: str
+    score: float
+    forward: float
+    backward: float | None = None
+    signature: str = ""
+    signature_rank: int | None = None
+    signature_score: float | None = None
+    signature_forward: float | None = None
+    signature_backward: float | None = None
+    count: int = 0
+    medoid: str = ""
+    realised: str = ""  # the signature that the text has, where an encoder looked
+    hamming: int | None = None  # between `signature` and `realised`
+
+
+@dataclass(frozen=True)
+class AnswerSet:
+    """The answers to one source, best first in the order of their signatures; the record of `generate --json`."""
+
+    source: str
+    relation: str
+    system: str
+    settings: dict[str, str | int | float | bool | None]
+    answers: tuple[Answer, ...]
+    remarks: tuple[str, ...] = ()  # what a reader should know: a relaxed threshold, a cut source
