@@ -20,9 +20,10 @@ from cod3s.export import export
 from cod3s.model.roles import ROLES
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train
-from cod3s.train.batches import IGNORED, BatchStream, Examples
-from cod3s.train.config import find_preset
-from cod3s.train.pairs import PairTable
+from cod3s.train.batches import BatchStream
+from cod3s.train.config import find_preset, parse_roles
+from cod3s.train.lessons import IGNORED, Examples, lesson
+from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.run import members
 from conftest import ROOT, Run
 
@@ -290,15 +291,24 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary(path, [f"<effect:{role}>" for role in ROLES], SignatureTokens(4, 2, positional=True))
 
 
-def make_examples(words: Vocabulary, number: int) -> Examples:
-    rows = [(f"Ada lost {n} keys", f"she slept {n} nights outside", f"{n % 16:04b}") for n in range(number)]
-    table = PairTable("effect", rows, words, lambda text: [*words.encode_text(text), words.end])
-    return Examples([table], ROLES, words, [words.end])
+def make_table(words: Vocabulary, number: int) -> PairTable:
+    rows = Rows(
+        source=[f"Ada lost {n} keys" for n in range(number)],
+        target=[f"she slept {n} nights outside" for n in range(number)],
+        signature=[f"{n % 16:04b}" for n in range(number)],
+        source_signature=[f"{15 - n % 16:04b}" for n in range(number)],
+    )
+    return PairTable(rows, words, lambda text: [*words.encode_text(text), words.end])
+
+
+def make_examples(words: Vocabulary, number: int, share: float = 1.0) -> Examples:
+    tables = {"effect": make_table(words, number)}
+    return Examples([lesson("effect", role, tables, {}, share) for role in ROLES], words, [words.end])
 
 
 @pytest.mark.parametrize("role", range(4), ids=ROLES)
 def test_each_role_learns_its_part_of_a_pair(role: int, words: Vocabulary) -> None:
-    example = make_examples(words, 3)[4 + role]  # pair 1
+    example = make_examples(words, 3)[3 * role + 1]
     source, target = words.encode_text("Ada lost 1 keys"), words.encode_text("she slept 1 nights outside")
     bits, end = words.encode_signature("0001"), [words.end]
     learned = [target, bits, bits + target, source][role]
@@ -309,9 +319,57 @@ def test_each_role_learns_its_part_of_a_pair(role: int, words: Vocabulary) -> No
     assert example.given[1:] == (bits if ROLES[role] == "inverse" else []) + learned
 
 
+def test_the_inverse_role_learns_from_the_other_relation(words: Vocabulary) -> None:
+    """p(cause given the signature of its effect) comes from "EFFECT because CAUSE": its source's signature."""
+    tables = {"effect": make_table(words, 2), "cause": make_table(words, 5)}
+    own = lesson("effect", "inverse", tables, {"effect": "cause", "cause": "effect"})
+    assert len(own) == 5
+    example = Examples([own], words, [words.end])[3]
+    bits, target = words.encode_signature("1100"), words.encode_text("she slept 3 nights outside")
+    assert example.given == [words.id("<effect:inverse>"), *bits, *target]
+
+
+def test_a_share_of_the_pairs_is_drawn_anew_each_epoch(words: Vocabulary) -> None:
+    examples = make_examples(words, 500, share=0.25)
+    stream = BatchStream(examples.lengths, examples.shares, 600, seed=1)
+    number = stream.batches_per_epoch()
+    first, second = (
+        {place for n in span for place in stream[n]} for span in (range(number), range(number, 2 * number))
+    )
+    assert 0.2 < len(first) / len(examples) < 0.3
+    assert len(first & second) < 0.5 * len(first)
+
+
+@pytest.mark.parametrize(
+    ("text", "roles", "shares"),
+    [
+        ("plain", ("plain",), (1.0,)),
+        ("plain:0.5,sentence", ("plain", "sentence"), (0.5, 1.0)),
+        ("plain:half", None, None),  # not a number
+    ],
+)
+def test_roles_may_name_their_shares(text: str, roles: tuple[str, ...] | None, shares: tuple[float, ...]) -> None:
+    if roles is None:
+        with pytest.raises(Cod3sError, match="roles and shares"):
+            parse_roles(text)
+    else:
+        assert parse_roles(text) == (roles, shares)
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.0), (0.5, 2.0)], ids=["too few", "none", "too much"])
+def test_wrong_shares_are_an_error(shares: tuple[float, ...]) -> None:
+    with pytest.raises(Cod3sError, match="no shares of"):
+        TrainConfig(roles=("plain", "sentence"), shares=shares)
+
+
+def test_a_config_survives_its_record() -> None:
+    config = TrainConfig(roles=("plain", "sentence"), shares=(0.5, 1.0), schedule="linear")
+    assert TrainConfig.from_record(json.loads(json.dumps(config.record()))) == config
+
+
 def test_batches_hold_every_example_once_an_epoch_and_little_padding(words: Vocabulary) -> None:
     examples = make_examples(words, 500)
-    stream = BatchStream(examples.lengths, 600, seed=1)
+    stream = BatchStream(examples.lengths, examples.shares, 600, seed=1)
     number = stream.batches_per_epoch()
     batches = [stream[place] for place in range(number)]
     assert sorted(place for batch in batches for place in batch) == list(range(len(examples)))
@@ -321,8 +379,8 @@ def test_batches_hold_every_example_once_an_epoch_and_little_padding(words: Voca
 
 
 def test_a_batch_is_the_same_whenever_it_is_asked_for(words: Vocabulary) -> None:
-    lengths = make_examples(words, 50).lengths
-    one, two = BatchStream(lengths, 300, seed=1), BatchStream(lengths, 300, seed=1)
+    own = make_examples(words, 50)
+    one, two, other = (BatchStream(own.lengths, own.shares, 300, seed=seed) for seed in (1, 1, 2))
     forward = [one[place] for place in range(60)]
     assert [two[place] for place in reversed(range(60))] == forward[::-1]
-    assert forward != [BatchStream(lengths, 300, seed=2)[place] for place in range(60)]
+    assert forward != [other[place] for place in range(60)]

@@ -37,7 +37,7 @@ def export(
             f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
         )
     facts = read_json(run / "config.json")
-    config = TrainConfig(**{**facts["config"], "roles": tuple(facts["config"]["roles"])})
+    config = TrainConfig.from_record(facts["config"])
     relations = list(facts["relations"])
     own = members(config, relations)
     for member in own:

@@ -13,7 +13,8 @@ LayoutOption = Annotated[
     str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
 ]
 RolesOption = Annotated[
-    str | None, typer.Option("--roles", help="Of plain, signature, sentence, inverse; with commas.")
+    str | None,
+    typer.Option("--roles", help="Of plain, signature, sentence, inverse, with shares: plain:0.5,sentence."),
 ]
 BitsPerTokenOption = Annotated[
     int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
@@ -45,6 +46,9 @@ def train(
     hyperplane_start: HyperplaneOption = None,
     freeze_encoder: Annotated[bool | None, typer.Option(help="Leave the pretrained encoder as it is.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate")] = None,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", help="inverse_sqrt as in the paper, or linear to nothing.")
+    ] = None,
     batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded tokens a step.")] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
     warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
@@ -60,17 +64,20 @@ def train(
     """
     _require_training()
     from cod3s.train import train as train_run
-    from cod3s.train.config import find_preset
+    from cod3s.train.config import find_preset, parse_roles
     from cod3s.train.run import FINISHED
 
+    named, shares = parse_roles(roles) if roles else (None, None)
     given = {
         "layout": layout,
-        "roles": tuple(roles.split(",")) if roles else None,
+        "roles": named,
+        "shares": shares,
         "bits_per_token": bits_per_token,
         "positional": positional,
         "hyperplane_start": hyperplane_start,
         "freeze_encoder": freeze_encoder,
         "learning_rate": learning_rate,
+        "schedule": schedule,
         "batch_tokens": batch_tokens,
         "epochs": epochs,
         "warmup_steps": warmup_steps,

@@ -1,6 +1,6 @@
 """What decides a training run: one frozen dataclass and its presets. Unknown names get the nearest one."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from cod3s.errors import Cod3sError, did_you_mean
@@ -8,6 +8,10 @@ from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 
 LAYOUTS = ("shared", "separate")
+SCHEDULES = ("inverse_sqrt", "linear")
+SHARED_ROLES = ("plain", "sentence", "inverse")
+"""Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so a model
+that plays `sentence` plays both, and a third of the lessons is saved."""
 
 
 def _one_of(what: str, name: str, known: Any) -> None:
@@ -21,12 +25,14 @@ class TrainConfig:
 
     shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
     layout: str = "shared"  # one model with a tag a role, or one model a role and relation
-    roles: tuple[str, ...] = ROLES
+    roles: tuple[str, ...] = SHARED_ROLES
+    shares: tuple[float, ...] = ()  # of the pairs that each role sees in an epoch, in the order of roles; 1 each
     bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
     positional: bool = True  # False is the paper: the same tokens at every position
     hyperplane_start: bool = True  # signature tokens start as the signed sum of their hyperplanes
     freeze_encoder: bool = False
     learning_rate: float = 1e-3
+    schedule: str = "inverse_sqrt"  # as the paper; linear goes down to nothing at the last step
     warmup_steps: int = 400
     label_smoothing: float = 0.1
     clip: float = 1.0
@@ -41,10 +47,28 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _one_of("shape", self.shape, SHAPES)
         _one_of("layout", self.layout, LAYOUTS)
+        _one_of("schedule", self.schedule, SCHEDULES)
         for role in self.roles:
             _one_of("role", role, ROLES)
         if not self.roles:
             raise Cod3sError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
+        if self.shares and (len(self.shares) != len(self.roles) or not all(0 < own <= 1 for own in self.shares)):
+            raise Cod3sError(
+                f"{self.shares} are no shares of {', '.join(self.roles)}", hint="give each above 0 to 1"
+            )
+
+    def share(self, role: str) -> float:
+        """The share of the pairs that `role` sees in an epoch."""
+        return self.shares[self.roles.index(role)] if self.shares else 1.0
+
+    def record(self) -> dict[str, Any]:
+        """The config as JSON holds it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> "TrainConfig":
+        """The config that `record` gave."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
 
     def with_values(self, **values: Any) -> "TrainConfig":
         """The same config with some values changed; a name that is no field is an error."""
@@ -64,6 +88,7 @@ PRESETS = {
     "paper": TrainConfig(
         shape="paper",
         layout="separate",
+        roles=ROLES,
         bits_per_token=1,
         positional=False,
         hyperplane_start=False,
@@ -77,7 +102,13 @@ PRESETS = {
     "small": TrainConfig(shape="small", hyperplane_start=False),
     # Seconds, for tests.
     "tiny": TrainConfig(
-        shape="tiny", hyperplane_start=False, warmup_steps=20, batch_tokens=1024, evaluate_every=50, epochs=3
+        shape="tiny",
+        roles=ROLES,
+        hyperplane_start=False,
+        warmup_steps=20,
+        batch_tokens=1024,
+        evaluate_every=50,
+        epochs=3,
     ),
     "tiny-warm": TrainConfig(shape="tiny-warm", warmup_steps=20, batch_tokens=1024, evaluate_every=50, epochs=2),
 }
@@ -86,3 +117,13 @@ PRESETS = {
 def find_preset(name: str) -> TrainConfig:
     _one_of("preset", name, PRESETS)
     return PRESETS[name]
+
+
+def parse_roles(text: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Roles and shares of `plain:0.5,sentence,inverse:0.25`; a role without a share sees every pair."""
+    parts = [part.partition(":") for part in text.split(",")]
+    try:
+        shares = tuple(float(share) if share else 1.0 for _, _, share in parts)
+    except ValueError:
+        raise Cod3sError(f"{text!r} does not name roles and shares", hint="such as plain:0.5,sentence") from None
+    return tuple(role.strip() for role, _, _ in parts), shares

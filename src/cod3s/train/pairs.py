@@ -1,6 +1,7 @@
 """The pairs of a corpus as token ids, held compactly: a few dozen bytes a pair. Shards in, ids out."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,34 @@ from cod3s.text import for_modelling
 from cod3s.tokens import Vocabulary
 
 Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of one split that training reads, texts in the form that models read and write."""
+
+    source: list[str]
+    target: list[str]
+    signature: list[str]  # of the target
+    source_signature: list[str]
+
+    def first(self, number: int | None) -> "Rows":
+        """The first `number` rows; all of them for None."""
+        columns = (self.source, self.target, self.signature, self.source_signature)
+        return Rows(*(column[:number] for column in columns))
+
+
+def read_rows(corpus: Path, relation: str, split: str) -> Rows:
+    """Every row of a split's shards, in order."""
+    parquet = require("pyarrow.parquet", "corpus")
+    rows = Rows([], [], [], [])
+    for shard in sorted((corpus / relation).glob(f"{split}-*.parquet")):
+        table = parquet.read_table(shard, columns=["source", "target", "signature", "source_signature"])
+        rows.source.extend(map(for_modelling, table["source"].to_pylist()))
+        rows.target.extend(map(for_modelling, table["target"].to_pylist()))
+        rows.signature.extend(table["signature"].to_pylist())
+        rows.source_signature.extend(table["source_signature"].to_pylist())
+    return rows
 
 
 class Ragged:
@@ -38,37 +67,17 @@ class Ragged:
 
 
 class PairTable:
-    """One relation's pairs of one split.
+    """One relation's pairs of one split as ids.
 
     The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role).
     """
 
-    def __init__(
-        self,
-        relation: str,
-        rows: list[tuple[str, str, str]],
-        vocabulary: Vocabulary,
-        read: Callable[[str], list[int]],
-    ) -> None:
-        self.relation = relation
-        self.read = Ragged(read(source) for source, _, _ in rows)
-        self.source = Ragged(vocabulary.encode_text(source) for source, _, _ in rows)
-        self.target = Ragged(vocabulary.encode_text(target) for _, target, _ in rows)
-        self.signature = Ragged(vocabulary.encode_signature(signature) for _, _, signature in rows)
+    def __init__(self, rows: Rows, vocabulary: Vocabulary, read: Callable[[str], list[int]]) -> None:
+        self.read = Ragged(map(read, rows.source))
+        self.source = Ragged(map(vocabulary.encode_text, rows.source))
+        self.target = Ragged(map(vocabulary.encode_text, rows.target))
+        self.signature = Ragged(map(vocabulary.encode_signature, rows.signature))
+        self.source_signature = Ragged(map(vocabulary.encode_signature, rows.source_signature))
 
     def __len__(self) -> int:
         return len(self.target)
-
-
-def read_rows(corpus: Path, relation: str, split: str) -> list[tuple[str, str, str]]:
-    """(source, target, signature) of every shard of the split, texts in the form that models read and write."""
-    parquet = require("pyarrow.parquet", "corpus")
-    rows: list[tuple[str, str, str]] = []
-    for shard in sorted((corpus / relation).glob(f"{split}-*.parquet")):
-        table = parquet.read_table(shard, columns=["source", "target", "signature"])
-        columns = (table[name].to_pylist() for name in ("source", "target", "signature"))
-        rows += [
-            (for_modelling(source), for_modelling(target), bits)
-            for source, target, bits in zip(*columns, strict=True)
-        ]
-    return rows

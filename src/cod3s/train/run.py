@@ -9,7 +9,7 @@ run/
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, start_from_encoder, start_from_hyperplanes
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
-from cod3s.train.batches import BatchStream, Examples
+from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
+from cod3s.train.lessons import Examples, lesson
 from cod3s.train.loop import Report, fit
 from cod3s.train.pairs import PairTable, read_rows
 from cod3s.train.tensors import TensorBatches, padding_share
@@ -80,7 +81,7 @@ def train(
 def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
     """Write what the run is made from, or check that the run to be resumed is the same one."""
     facts = {
-        "config": {**asdict(config), "roles": list(config.roles)},
+        "config": config.record(),
         "corpus": sha256(corpus / "manifest.json"),
         "encoder": manifest.encoder,
         "bits": manifest.config.bits,
@@ -114,25 +115,23 @@ class _Run:
         self._output, self._config, self._processes = output, config, processes
         self._shape = SHAPES[config.shape]
         relations = list(manifest.relations)
+        self._inverses = {name: facts.inverse for name, facts in manifest.relations.items()}
         rows = {
-            (relation, split): read_rows(corpus, relation, split)[:most]
+            (relation, split): read_rows(corpus, relation, split).first(most)
             for relation in relations
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
         pieces = output / "tokens.model"
         if not pieces.exists():
-            texts = (
-                text for (_, split), own in rows.items() if split == "train" for row in own for text in row[:2]
-            )
+            shown = [own for (_, split), own in rows.items() if split == "train"]
+            texts = (text for own in shown for column in (own.source, own.target) for text in column)
             train_pieces(texts, pieces, self._shape.pieces)
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
         tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
         tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else Path()
         self._reader = open_reader(self._shape, self.vocabulary, tokenizer)
-        self._tables = {
-            key: PairTable(key[0], own, self.vocabulary, self._reader.read) for key, own in rows.items()
-        }
+        self._tables = {key: PairTable(own, self.vocabulary, self._reader.read) for key, own in rows.items()}
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
@@ -162,7 +161,7 @@ class _Run:
         return figures
 
     def _pairs_a_batch(self, member: Member, batches: int) -> float:
-        """A pair is seen once an epoch in each role; all of them together count as one pair."""
+        """A pair is seen once an epoch in each role (or its share); all of them together count as one pair."""
         pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
         return pairs * self._config.epochs / batches
 
@@ -174,13 +173,18 @@ class _Run:
         write_json(folder / "figures.json", figures)
 
     def _batches(self, member: Member, split: str, roles: Sequence[str], epochs: int) -> TensorBatches:
-        tables = [self._tables[relation, split] for relation in member.relations]
-        examples = Examples(tables, roles, self.vocabulary, self._reader.nothing)
+        tables = {relation: table for (relation, part), table in self._tables.items() if part == split}
+        lessons = [
+            lesson(relation, role, tables, self._inverses, self._config.share(role) if split == "train" else 1.0)
+            for relation in member.relations
+            for role in roles
+        ]
+        examples = Examples(lessons, self.vocabulary, self._reader.nothing)
         if not len(examples):
             raise Cod3sError(
                 f"the corpus has no {split} pairs", hint="prepare it with more pairs, or a larger --dev"
             )
-        stream = BatchStream(examples.lengths, self._config.batch_tokens, self._config.seed)
+        stream = BatchStream(examples.lengths, examples.shares, self._config.batch_tokens, self._config.seed)
         number = stream.batches_per_epoch() * epochs
         return TensorBatches(examples, stream, number, pad_read=self._reader.pad, pad_written=self.vocabulary.pad)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cod3s.errors import require
 from cod3s.tokens import SignatureTokens, Vocabulary
-from cod3s.train.batches import IGNORED
+from cod3s.train.lessons import IGNORED
 from cod3s.train.tensors import TensorBatches
 
 
