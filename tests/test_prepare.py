@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -99,6 +100,31 @@ def test_the_signature_is_that_of_the_target(signed: tuple[Path, Manifest]) -> N
     expected = sign([row["target"] for row in some], encoder=load_encoder("static"), with_pairs=False)
     assert [row["signature"] for row in some] == [one.signature for one in expected.sentences]
     assert manifest.encoder == expected.encoder
+
+
+def test_the_source_signature_is_that_of_the_source(signed: tuple[Path, Manifest]) -> None:
+    some = rows(signed[0], "cause", "dev")[:20]
+    expected = sign([row["source"] for row in some], encoder=load_encoder("static"), with_pairs=False)
+    assert [row["source_signature"] for row in some] == [one.signature for one in expected.sentences]
+
+
+def test_a_sentence_has_one_signature_wherever_it_stands(tmp_path: Path) -> None:
+    """Sentences that repeat are encoded once: as a target, as a source, and as both."""
+    chain = ["the pipe burst", "the cellar flooded", "we called a plumber", "the pipe burst"]
+    pairs = [*pairwise(chain), ("the pipe burst", "we called a plumber")]
+    lines = "".join(f"{cause}\t{effect}\n" for cause, effect in pairs)
+    (tmp_path / "pairs.tsv").write_text("cause\teffect\n" + lines, encoding="utf-8")
+    config = PrepareConfig(relation="effect", encoder="static", dev=0, test=0)
+    prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "c"), config)
+    found = {
+        (row[text], row[bits])
+        for row in rows(tmp_path / "c", "effect", "train")
+        for text, bits in (("source", "source_signature"), ("target", "signature"))
+    }
+    expected = sign(sorted(set(chain)), encoder=load_encoder("static"), with_pairs=False)
+    assert found == {(one.text, one.signature) for one in expected.sentences}
+    with open_bins(tmp_path / "c" / "effect" / "bins.sqlite") as bins:
+        assert sum(one.count for one in bins.bins()) == len(pairs)
 
 
 def test_the_code_of_the_corpus_signs_as_the_corpus_was_signed(signed: tuple[Path, Manifest]) -> None:
@@ -278,6 +304,19 @@ def test_another_config_or_input_for_the_same_folder_is_an_error(pairs: Path, tm
     other = write_pairs(tmp_path / "other.tsv", 10)
     with pytest.raises(Cod3sError, match="the input files are other ones"):
         prepare([str(other)], str(tmp_path / "c"), UNSIGNED)
+
+
+@pytest.mark.parametrize("file", ["manifest.json", ".work/config.json"])
+def test_a_corpus_of_another_format_is_an_error_finished_or_not(pairs: Path, tmp_path: Path, file: str) -> None:
+    corpus = tmp_path / "c"
+    prepare([str(pairs)], str(corpus), UNSIGNED)
+    made = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))
+    (corpus / "manifest.json").unlink()
+    (corpus / file).parent.mkdir(exist_ok=True)
+    (corpus / file).write_text(json.dumps({**made, "format": 1}), encoding="utf-8")
+    with pytest.raises(Cod3sError, match="has format 1, this cod3s makes and reads format 2") as raised:
+        prepare([str(pairs)], str(corpus), UNSIGNED)
+    assert "another folder" in raised.value.hint
 
 
 def test_a_damaged_corpus_is_noticed(pairs: Path, tmp_path: Path) -> None:

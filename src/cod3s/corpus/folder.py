@@ -10,7 +10,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.manifest import NAME, InputFile, Manifest, PrepareConfig, as_json, load_manifest
+from cod3s.corpus.manifest import (
+    FORMAT,
+    NAME,
+    InputFile,
+    Manifest,
+    PrepareConfig,
+    as_json,
+    check_format,
+    load_manifest,
+)
 from cod3s.corpus.places import Place
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
@@ -68,13 +77,15 @@ class CorpusFolder:
         begun = self.work / "config.json"
         if begun.exists():
             before = begun.read_json()
+            check_format(before.get("format", 1), self.place)
             self._compare(before["config"], before["inputs"])
         elif self.place.files():
             raise Cod3sError(
                 f"{self.place.url} already holds files, and no corpus", hint="choose a new or an empty folder"
             )
         else:
-            begun.write_json({"config": asdict(self.config), "inputs": [asdict(file) for file in self.inputs]})
+            inputs = [asdict(file) for file in self.inputs]
+            begun.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
 
     def finish(self, manifest: Manifest) -> None:
         (self.place / NAME).write_json(as_json(manifest))

@@ -14,7 +14,7 @@ from cod3s.corpus.places import Place
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 
-FORMAT = 1
+FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
 
@@ -86,12 +86,22 @@ def load_manifest(corpus: Place) -> Manifest:
         )
     try:
         content = file.read_json()
+        check_format(content.get("format"), corpus)
         relations = {name: _relation(facts) for name, facts in content.pop("relations").items()}
         config = PrepareConfig(**content.pop("config"))
         inputs = [InputFile(**one) for one in content.pop("inputs")]
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{file.url} is not a manifest of this version: {error}") from error
+
+
+def check_format(found: object, corpus: Place) -> None:
+    """An error unless the corpus, finished or not, was made in the format of this version."""
+    if found != FORMAT:
+        raise FileFormatError(
+            f"the corpus in {corpus.url} has format {found}, this cod3s makes and reads format {FORMAT}",
+            hint="prepare the same pairs again into another folder",
+        )
 
 
 def used_versions() -> dict[str, str]:

@@ -1,9 +1,12 @@
 """The third step: an unsigned shard → a signed one, with the vectors of its targets where bins are wanted.
 
+Both sides are signed: a target's signature is what a model is asked to infer, a source's what the `inverse` role
+of the other relation starts from (appendix B: a model learns from pairs said in its direction of inference).
+
 Each shard is signed by itself, so this step runs anywhere in parallel and resumes shard by shard.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -67,16 +70,31 @@ class Signer:
         task.facts.write_json(asdict(file_facts(task.signed, f"{task.name}.parquet", len(table))))
 
     def _signed(self, table: pa.Table, task: ShardTask) -> pa.Table:
-        """The table with a `signature` after the target: a string of 0 and 1, in token order."""
-        assert self._encoder is not None
-        assert self._code is not None
-        targets = table["target"].to_pylist()
-        vectors = np.concatenate([block for _, block in encode_sentences(self._encoder, targets)])
+        """The table with `signature` (the target's) and `source_signature`: strings of 0 and 1, in token order."""
+        targets, sources = (table[side].to_pylist() for side in ("target", "source"))
+        rows = {text: row for row, text in enumerate(dict.fromkeys(targets))}  # sentences repeat: each once
+        signatures: dict[str, str] = {}
+        blocks = []
+        for found, vectors in self._blocks(rows):
+            signatures |= found
+            blocks.append(vectors)
         if task.vectors:
             with task.vectors.replaced() as stream:
-                stream.write(vectors.tobytes())
-        signatures = pa.array(to_text(self._code.sign(vectors)))
-        return table.add_column(table.schema.get_field_index("target") + 1, "signature", signatures)
+                stream.write(np.concatenate(blocks)[[rows[text] for text in targets]].tobytes())
+        blocks.clear()
+        for found, _ in self._blocks(dict.fromkeys(text for text in sources if text not in signatures)):
+            signatures |= found
+        place = table.schema.get_field_index("target") + 1
+        for name, side in (("source_signature", sources), ("signature", targets)):
+            table = table.add_column(place, name, pa.array([signatures[text] for text in side]))
+        return table
+
+    def _blocks(self, texts: Iterable[str]) -> Iterator[tuple[dict[str, str], Vectors]]:
+        """The signatures and vectors of distinct texts, a block at a time."""
+        assert self._encoder is not None
+        assert self._code is not None
+        for block, vectors in encode_sentences(self._encoder, texts):
+            yield dict(zip(block, to_text(self._code.sign(vectors)), strict=True)), vectors
 
 
 def read_vectors(tasks: list[ShardTask], dim: int) -> Iterator[tuple[list[str], Vectors]]:
