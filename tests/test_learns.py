@@ -12,7 +12,6 @@ from cod3s.export import export
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
-from cod3s.text import for_modelling
 from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 

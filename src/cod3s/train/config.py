@@ -10,8 +10,8 @@ from cod3s.model.shape import SHAPES
 LAYOUTS = ("shared", "separate")
 SCHEDULES = ("inverse_sqrt", "linear")
 SHARED_ROLES = ("plain", "sentence", "inverse")
-"""Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so a model
-that plays `sentence` plays both, and a third of the lessons is saved."""
+"""Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
+model that plays `sentence` plays both."""
 
 
 def _one_of(what: str, name: str, known: Any) -> None:
@@ -68,7 +68,10 @@ class TrainConfig:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainConfig":
         """The config that `record` gave."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+        }
+        return cls(**values)
 
     def with_values(self, **values: Any) -> "TrainConfig":
         """The same config with some values changed; a name that is no field is an error."""
