@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
@@ -26,6 +25,7 @@ def fit(
     folder: Path,
     *,
     seconds: float | None,
+    clock: Callable[[], float],
     resume: bool,
     report: Report,
     pairs_a_batch: float,
@@ -47,7 +47,7 @@ def fit(
         data_collator=lambda items: items[0],  # an item is a batch already
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
-            watch := _watch(transformers, Log(folder / "log.csv"), seconds, report, pairs_a_step),
+            watch := _watch(transformers, Log(folder / "log.csv"), seconds, clock, report, pairs_a_step),
         ],
     )
     trainer.remove_callback(transformers.PrinterCallback)
@@ -133,16 +133,23 @@ def _any_process(flag: bool, device: Any) -> bool:
     return bool(said)
 
 
-def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, pairs_a_step: float) -> Any:
+def _watch(
+    transformers: Any,
+    log: Log,
+    seconds: float | None,
+    clock: Callable[[], float],
+    report: Report,
+    pairs_a_step: float,
+) -> Any:
     """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
 
     class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         def __init__(self) -> None:
-            self.start, self.first_step, self.loss, self.rate = monotonic(), 0, float("nan"), 0.0
+            self.start, self.first_step, self.loss, self.rate = clock(), 0, float("nan"), 0.0
             self.out_of_time = False
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.start, self.first_step = monotonic(), state.global_step
+            self.start, self.first_step = clock(), state.global_step
             if state.is_world_process_zero:
                 log.cut(state.global_step)
 
@@ -152,7 +159,7 @@ def _watch(transformers: Any, log: Log, seconds: float | None, report: Report, p
                 log.add(state.global_step, logs)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            spent = monotonic() - self.start
+            spent = clock() - self.start
             self.rate = pairs_a_step * (state.global_step - self.first_step) / max(spent, 1e-9)
             report(state.global_step, state.max_steps, self.rate, self.loss)
             if seconds is not None and _any_process(spent > seconds, args.device):

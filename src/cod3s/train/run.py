@@ -8,9 +8,10 @@ run/
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest
@@ -59,10 +60,11 @@ def train(
     config: TrainConfig,
     *,
     seconds: float | None = None,
+    clock: Callable[[], float] = monotonic,
     resume: bool = False,
     report: Report = lambda *_: None,
 ) -> dict[str, dict[str, float]]:
-    """Validation figures of each member of the run in `output`. `seconds` is the time of each member."""
+    """Validation figures of each member of the run in `output`; each may take `seconds` of `clock`."""
     manifest = load_manifest(place(str(corpus)))
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
@@ -71,7 +73,7 @@ def train(
     if processes.is_main_process:
         _begin(corpus, output, config, manifest, resume)
     with processes.main_process_first():
-        run = _Run(corpus, output, config, manifest, processes)
+        run = _Run(corpus, output, config, manifest, processes, clock)
     found = {}
     for member in members(config, list(manifest.relations)):
         found[member.name] = run(member, seconds, resume, report)
@@ -110,9 +112,15 @@ class _Run:
     """What the members of a run share: the vocabulary and the pairs."""
 
     def __init__(
-        self, corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, processes: Any
+        self,
+        corpus: Path,
+        output: Path,
+        config: TrainConfig,
+        manifest: Manifest,
+        processes: Any,
+        clock: Callable[[], float],
     ) -> None:
-        self._output, self._config, self._processes = output, config, processes
+        self._output, self._config, self._processes, self._clock = output, config, processes, clock
         self._shape = SHAPES[config.shape]
         relations = list(manifest.relations)
         self._inverses = {name: facts.inverse for name, facts in manifest.relations.items()}
@@ -148,6 +156,7 @@ class _Run:
             self._config,
             folder,
             seconds=seconds,
+            clock=self._clock,
             resume=resume,
             report=report,
             pairs_a_batch=self._pairs_a_batch(member, len(batches)),
