@@ -74,6 +74,57 @@ CASES = [
     ("profanity", FINE, "we stayed at home", False, "polite"),
     ("profanity", FINE, "such bastard weather", True, "a word of the list"),
     ("profanity", FINE, "we dined in Scunthorpe", False, "inside another word"),
+    ("broken", FINE, "the con- ductor waved", True, "a word cut at the end of a line"),
+    ("broken", FINE, "a well-known conductor waved", False, "a hyphen"),
+    ("broken", FINE, "we could-- wait, listen", True, "speech cut off"),
+    ("broken", FINE, "we did n't go", True, "a contraction cut in two"),
+    ("broken", FINE, "the dogs' owner stayed , too", True, "a space before a comma"),
+    ("broken", FINE, "the river rose by 1.5 metres", False, "a decimal point"),
+    ("broken", FINE, "it wasnâ t open", True, "a quotation mark in a wrong encoding"),
+    ("broken", FINE, "the château was closed", False, "a letter with its mark"),
+    ("unfinished", FINE, "we walked over to Mrs.", True, "a title without its name"),
+    ("unfinished", FINE, "we saw the", True, "an article without its noun"),
+    ("unfinished", "she asked if they're", FINE, True, "a shortened verb; sources count too"),
+    ("unfinished", FINE, "nobody knew what it was for", False, "a preposition may end a sentence"),
+    ("unfinished", FINE, "she got an A", False, "a grade"),
+    ("unfinished", FINE, "we left a tip for the panda", False, "ends in -a, not in a"),
+    ("headless", FINE, "didn't take an umbrella", True, "no subject"),
+    ("headless", FINE, "one wanted to go out", True, "lost its no: the opposite is meant"),
+    ("headless", FINE, "one of us stayed", False, "one of several"),
+    ("headless", FINE, "3) we stayed", True, "a number of a list"),
+    ("headless", FINE, "300 people stayed", False, "a number that counts"),
+    ("headless", FINE, "no one wanted to go out", False, "still has its no"),
+    ("filler", FINE, "however, we went out", True, "refers to a sentence before"),
+    ("filler", FINE, "well, we went out", True, "an opener"),
+    ("filler", FINE, "well water tasted of iron", False, "well is a noun here"),
+    ("filler", FINE, "no umbrella was left", False, "no belongs to the sentence"),
+    ("filler", FINE, "we went out, you see", True, "a tag"),
+    ("filler", FINE, "you see better with glasses", False, "not a tag"),
+    ("chat", FINE, "we were sooo wet", True, "stretched letters"),
+    ("chat", FINE, "we didnt go", True, "an apostrophe is missing"),
+    ("chat", FINE, "it was funny haha", True, "laughter"),
+    ("chat", FINE, "we got DRENCHED", True, "shouting"),
+    ("chat", FINE, "we asked NASA", False, "a short name in capitals"),
+    ("chat", FINE, "we went to Utah", False, "letters of a list inside a word"),
+    ("vague", FINE, "I did it", True, "can mean anything"),
+    ("vague", FINE, "it's all good", True, "an apostrophe"),
+    ("vague", FINE, "they did not want it", False, "long enough to mean something beside a clear source"),
+    ("vague", "he said he could do it", "they wanted it that way", True, "neither side means anything"),
+    ("vague", FINE, "she fell", False, "short, but says what happened"),
+    ("copied", "Rosa wants to plant a pear tree", "Rosa plants a pear tree", True, "the wish for the deed"),
+    ("copied", "Rosa wants to plant a pear tree", "Rosa digs a hole", False, "a name in common"),
+    ("copied", "the new lamp fell", "Rosa fixed the new lamp", False, "three of four words in common"),
+    ("template", FINE, "they feels happy", True, "wrong agreement"),
+    ("template", FINE, "the dog she likes barked", False, "she likes"),
+    ("template", "you would buy a hat", "you want to stay dry", True, "a pattern filled with words"),
+    ("template", "you would get wet", "the roof leaks", False, "you would alone"),
+    ("meta", FINE, "I write this post at home", True, "of its own text"),
+    ("meta", FINE, "my second reason is the price", True, "of its own argument"),
+    ("meta", FINE, "she went to the post office", True, "the price of a cheap rule"),
+    ("meta", FINE, "we lost a tent post", False, "another post"),
+    ("sensitive", FINE, "he thought of suicide", True, "not for a demonstration"),
+    ("sensitive", FINE, "we met white people from the north", True, "a people"),
+    ("sensitive", FINE, "we painted the wall white", False, "a colour"),
 ]
 
 
@@ -96,7 +147,7 @@ def test_presets_are_lists_of_known_filters() -> None:
     assert [one.label for one in find_filters("paper")] == ["characters", "length:12"]
     assert find_filters("none") == []
     named = {one.name for preset in PRESETS for one in find_filters(preset)}
-    assert named == set(FILTERS) - {"profanity"}
+    assert named == set(FILTERS)
 
 
 @pytest.mark.parametrize(

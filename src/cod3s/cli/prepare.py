@@ -54,7 +54,9 @@ OrdersOption = Annotated[
 ]
 FilterOption = Annotated[
     str,
-    typer.Option("--filter", help="paper, original, default, none, or names like empty,length:20,dangling."),
+    typer.Option(
+        "--filter", help="paper, original, default, clean, none, or names like empty,length:20,dangling."
+    ),
 ]
 LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many pairs of train.")]
 DevOption = Annotated[int, typer.Option("--dev", min=0, help="At most so many pairs of dev.")]

@@ -5,8 +5,9 @@ SQL, so that DuckDB applies them out of core on all cores; knows nothing about f
 
 import codecs
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from cod3s.corpus import noise
+from cod3s.corpus.conditions import Filter, either, matches, word_count
 from cod3s.errors import Cod3sError, did_you_mean
 
 _PUNCTUATION = r"""\s.,;:!?'"’‘“”()…–—-"""
@@ -19,48 +20,22 @@ _FUNCTION_WORDS = (
 )
 _DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
 # Rot-13, so that nobody has to read the words to read this file.
-_RUDE = "shpx|shpxvat|shpxrq|shpxre|fuvg|fuvggl|ohyyfuvg|ovgpu|ovgpurf|onfgneq|nffubyr|phag|qvpx|jnaxre|fyhg"
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A named reason to remove a pair; `number` is its one parameter, where it has one."""
-
-    name: str
-    reason: str
-    removes: str  # an SQL condition
-    number: int | None = None
-
-    @property
-    def label(self) -> str:
-        return self.name if self.number is None else f"{self.name}:{self.number}"
-
-
-def _either(condition: Callable[[str], str]) -> str:
-    """True when the condition holds for the source or for the target."""
-    return f"({condition('source')}) OR ({condition('target')})"
-
-
-def _word_count(side: str) -> str:
-    # Sides are clean: words stand between single spaces. An empty side has none.
-    return f"(CASE {side} WHEN '' THEN 0 ELSE length({side}) - length(replace({side}, ' ', '')) + 1 END)"
-
-
-def _matches(side: str, pattern: str) -> str:
-    quoted = pattern.replace("'", "''")
-    return f"regexp_matches({side}, '{quoted}')"
+_RUDE = (
+    "shpx|shpxvat|shpxrq|shpxre|fuvg|fuvggl|ohyyfuvg|ovgpu|ovgpurf|onfgneq|nffubyr|phag|qvpx|jnaxre|fyhg|"
+    "cvffrq|cvff|nff|nffrf|qnzavg|tbqqnza|tbqqnzarq|shpxva|fuvgf|ohttre|jnax|gjng|onfgneqf|nffubyrf|cevpx|cevpxf|zbgureshpxre|shpxf"
+)
 
 
 def _empty(words: int) -> Filter:
     def removes(side: str) -> str:
-        letter = _matches(side, r"\p{L}")
-        return f"{_word_count(side)} < {words} OR NOT {letter}"
+        letter = matches(side, r"\p{L}")
+        return f"{word_count(side)} < {words} OR NOT {letter}"
 
-    return Filter("empty", f"a side has fewer than {words} words, or no letter", _either(removes), words)
+    return Filter("empty", f"a side has fewer than {words} words, or no letter", either(removes), words)
 
 
 def _length(words: int) -> Filter:
-    many = _either(lambda side: f"{_word_count(side)} > {words}")
+    many = either(lambda side: f"{word_count(side)} > {words}")
     return Filter("length", f"a side has more than {words} words", many, words)
 
 
@@ -68,7 +43,7 @@ def _characters() -> Filter:
     return Filter(
         "characters",
         "a digit or a special character: anything but letters, spaces and sentence punctuation",
-        _either(lambda side: _matches(side, rf"[^\p{{L}}\p{{M}}{_PUNCTUATION}]")),
+        either(lambda side: matches(side, rf"[^\p{{L}}\p{{M}}{_PUNCTUATION}]")),
     )
 
 
@@ -77,25 +52,25 @@ def _symbols() -> Filter:
     return Filter(
         "symbols",
         "markup, an address, code or what a decoder puts for lost characters; digits may stay",
-        _either(lambda side: _matches(side, markup)),
+        either(lambda side: matches(side, markup)),
     )
 
 
 def _dangling() -> Filter:
     # Whole words: the original compared the ends of strings, and so also dropped "describe" and "the tube".
     ending = rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_DANGLING})[^\p{{L}}\p{{N}}]*$"
-    return Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", _matches("target", ending))
+    return Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", matches("target", ending))
 
 
 def _repeated() -> Filter:
     def loops(side: str) -> str:
         words = f"string_split(lower({side}), ' ')"
-        return f"{_word_count(side)} > 3 AND 2 * list_unique({words}) <= {_word_count(side)}"
+        return f"{word_count(side)} > 3 AND 2 * list_unique({words}) <= {word_count(side)}"
 
     return Filter(
         "repeated",
         "both sides say the same, or at least half of a side's words are repetitions",
-        f"source_bare = target_bare OR {_either(loops)}",
+        f"source_bare = target_bare OR {either(loops)}",
     )
 
 
@@ -104,17 +79,17 @@ def _english() -> Filter:
     letters = f"length(regexp_replace({both}, '[^\\p{{L}}]+', '', 'g'))"
     ascii_letters = f"length(regexp_replace({both}, '[^A-Za-z]+', '', 'g'))"
     foreign = f"(NOT regexp_full_match({both}, '[ -~]*') AND 10 * {ascii_letters} < 9 * {letters})"
-    common = _matches(both, rf"(?i)(^|[^\p{{L}}'’])({_FUNCTION_WORDS.replace(' ', '|')})($|[^\p{{L}}])")
+    common = matches(both, rf"(?i)(^|[^\p{{L}}'’])({_FUNCTION_WORDS.replace(' ', '|')})($|[^\p{{L}}])")
     return Filter(
         "english",
         "not English: under nine tenths of the letters are ASCII, or no common English word in eight or more",
-        f"{foreign} OR ({_word_count('source')} + {_word_count('target')} >= 8 AND NOT {common})",
+        f"{foreign} OR ({word_count('source')} + {word_count('target')} >= 8 AND NOT {common})",
     )
 
 
 def _profanity() -> Filter:
     rude = rf"(?i)\b({codecs.decode(_RUDE, 'rot13')})\b"
-    return Filter("profanity", "a swear word of a short list", _either(lambda side: _matches(side, rude)))
+    return Filter("profanity", "a swear word of a short list", either(lambda side: matches(side, rude)))
 
 
 _WITH_NUMBER: dict[str, tuple[Callable[[int], Filter], int]] = {"empty": (_empty, 2), "length": (_length, 12)}
@@ -125,13 +100,26 @@ _PLAIN: dict[str, Callable[[], Filter]] = {
     "repeated": _repeated,
     "english": _english,
     "profanity": _profanity,
+    "broken": noise.broken,
+    "unfinished": noise.unfinished,
+    "headless": noise.headless,
+    "filler": noise.filler,
+    "chat": noise.chat,
+    "vague": noise.vague,
+    "copied": noise.copied,
+    "template": noise.template,
+    "meta": noise.meta,
+    "sensitive": noise.sensitive,
 }
 FILTERS = (*_WITH_NUMBER, *_PLAIN)
 
+_DEFAULT = "empty:2,length:12,symbols,dangling,repeated,english"
 PRESETS = {
     "paper": "characters,length:12",  # appendix B
     "original": "length:20,dangling",  # what the authors' code drops, with whole words
-    "default": "empty:2,length:12,symbols,dangling,repeated,english",
+    "default": _DEFAULT,
+    # For what strangers are shown: without the noise that reading harvested pairs brought to light.
+    "clean": f"{_DEFAULT},broken,unfinished,headless,filler,chat,vague,copied,template,meta,profanity,sensitive",
     "none": "",
 }
 

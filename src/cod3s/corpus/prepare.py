@@ -15,9 +15,10 @@ from pathlib import Path
 import duckdb
 
 from cod3s.bins import build_bins, open_bins
+from cod3s.corpus.conditions import Filter
 from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
-from cod3s.corpus.filters import Filter, find_filters
+from cod3s.corpus.filters import find_filters
 from cod3s.corpus.folder import CorpusFolder
 from cod3s.corpus.funnel import FunnelStep, make_funnel
 from cod3s.corpus.keys import HeldOut

@@ -1,0 +1,33 @@
+"""What a filter is, and the SQL pieces it is made of: conditions over `source` and `target`. Knows no filter."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A named reason to remove a pair; `number` is its one parameter, where it has one."""
+
+    name: str
+    reason: str
+    removes: str  # an SQL condition
+    number: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name if self.number is None else f"{self.name}:{self.number}"
+
+
+def either(condition: Callable[[str], str]) -> str:
+    """True when the condition holds for the source or for the target."""
+    return f"({condition('source')}) OR ({condition('target')})"
+
+
+def word_count(side: str) -> str:
+    # Sides are clean: words stand between single spaces. An empty side has none.
+    return f"(CASE {side} WHEN '' THEN 0 ELSE length({side}) - length(replace({side}, ' ', '')) + 1 END)"
+
+
+def matches(side: str, pattern: str) -> str:
+    quoted = pattern.replace("'", "''")
+    return f"regexp_matches({side}, '{quoted}')"
