@@ -18,6 +18,7 @@ _HOME = {
     "open_bins": "cod3s.bins",
     "build_bins": "cod3s.bins",
     "sign": "cod3s.signing",
+    "select": "cod3s.selection",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below
