@@ -169,6 +169,8 @@ def _represented(packed: Packed, rows: Rows, min_hamming: int) -> Rows:
 
 
 def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str, ...]:
+    if not len(rows):
+        return ("there was nothing to select",)
     if len(rows) < k:
         return (f"{k} were asked for, only {len(rows)} differ",)
     apart = keep_apart(packed[rows], min_hamming).kept
