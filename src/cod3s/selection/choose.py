@@ -56,7 +56,11 @@ def select(
     (signatures only) rather returns fewer than k than any that lie so near. `score_weight` (mmr, dpp) is the
     weight of scores against diversity, 0 to below 1. `vectors` replaces the encoder by vectors of your own.
     """
-    _check_options(k, method, score_weight)
+    check_method(method)
+    if k < 1:
+        raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+    if not 0 <= score_weight < 1:
+        raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
     ranked = rank(texts, numbers)
@@ -107,13 +111,11 @@ def _open_space(encoder: Encoder | str, vectors: Vectors | None, bits: int, seed
     return _Space(opened, opened.id, random_code(bits, opened.dim, seed))
 
 
-def _check_options(k: int, method: str, score_weight: float) -> None:
-    if k < 1:
-        raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+def check_method(method: str) -> str:
+    """`method` itself when it is one of METHODS; else a clear error."""
     if method not in METHODS:
         raise Cod3sError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
-    if not 0 <= score_weight < 1:
-        raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
+    return method
 
 
 def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:
