@@ -18,6 +18,9 @@ _HOME = {
     "open_bins": "cod3s.bins",
     "build_bins": "cod3s.bins",
     "sign": "cod3s.signing",
+    "select": "cod3s.selection",
+    "diversify": "cod3s.diversity",
+    "diversify_async": "cod3s.diversity",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below

@@ -16,7 +16,7 @@ from cod3s.encode import Encoder, Vectors
 from cod3s.errors import FileFormatError, VectorError, require
 from cod3s.files import open_text, replaced_file
 from cod3s.lsh import SEED, Code, hamming, itq_code, median_code, pack, random_code
-from cod3s.sentences import MAX_FIELD
+from cod3s.tables import MAX_FIELD
 from cod3s.text import clean
 
 

@@ -1,5 +1,6 @@
 """Locality-sensitive hashing: vectors → signatures whose Hamming distance follows the angle."""
 
+from cod3s.lsh.apart import Apart, keep_apart
 from cod3s.lsh.codes import CODES, SEED, Code, itq_code, load_code, median_code, random_code
 from cod3s.lsh.signatures import (
     MAX_BITS,
@@ -18,6 +19,7 @@ __all__ = [
     "CODES",
     "MAX_BITS",
     "SEED",
+    "Apart",
     "Bits",
     "Code",
     "Packed",
@@ -26,6 +28,7 @@ __all__ = [
     "from_text",
     "hamming",
     "itq_code",
+    "keep_apart",
     "load_code",
     "median_code",
     "pack",

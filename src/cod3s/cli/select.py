@@ -1,0 +1,189 @@
+"""`cod3s select`: k diverse ones of given candidates. A filter for pipes: records in, chosen records out."""
+
+import csv
+import json as json_library
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cod3s.cli.options import BitsOption, EncoderOption, JsonOption, SeedOption
+from cod3s.cli.output import print_json, progress, say
+from cod3s.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from cod3s.selection import Selected, Selection
+    from cod3s.selection.reader import Group
+    from cod3s.tables import Table
+
+_MOST_REMEMBERED = 1_000_000  # values of groups that are over, so that one that comes again is noticed
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "select", epilog="Example: cod3s select outputs.jsonl -k 5 --group-by prompt --score-field logprob"
+    )(select)
+
+
+def select(
+    file: Annotated[Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv or lines, or - for stdin.")],
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep, of each group.")] = 10,
+    method: Annotated[str, typer.Option("--method", help="signatures, mmr, dpp or kmedoids.")] = "signatures",
+    group_by: Annotated[
+        str | None,
+        typer.Option("--group-by", help="Field that names the group; a group's records are neighbours."),
+    ] = None,
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Field that holds the text; `text` unless given.")
+    ] = None,
+    score_field: Annotated[
+        str | None, typer.Option("--score-field", help="Field that holds a number; higher is better.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="jsonl, csv, tsv or lines, where the name does not tell.")
+    ] = None,
+    show_duplicates: Annotated[
+        bool, typer.Option("--show-duplicates", help="With each kept one, those it stands for.")
+    ] = False,
+    min_hamming: Annotated[
+        int | None,
+        typer.Option(
+            "--min-hamming", min=0, help="Bits within which two say the same; an eighth of --bits unless given."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Rather fewer than k than any within --min-hamming (signatures only).")
+    ] = False,
+    score_weight: Annotated[
+        float, typer.Option("--score-weight", help="Weight of scores against diversity, 0 to below 1 (mmr, dpp).")
+    ] = 0.5,
+    encoder: EncoderOption = "static",
+    bits: BitsOption = 64,
+    seed: SeedOption = 1234,
+    json: JsonOption = False,
+) -> None:
+    """Keep k candidates that mean different things, whole records, in the format they came in.
+
+    Without --score-field the order given is the ranking. --json prints one selection a group instead.
+    """
+    from cod3s.encode import load_encoder
+    from cod3s.selection import select as choose
+    from cod3s.selection.reader import open_candidates, read_groups
+
+    opened = load_encoder(encoder)
+    with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
+        groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
+        show = _json_printer(table, group_by, show_duplicates) if json else _record_printer(table, show_duplicates)
+        for group in _noticing_repeats(groups, group_by):
+            selection = choose(
+                [candidate.text for candidate in group.candidates],
+                k,
+                scores=None if score_field is None else [candidate.score or 0.0 for candidate in group.candidates],
+                method=method,
+                min_hamming=min_hamming,
+                bits=bits,
+                encoder=opened,
+                seed=seed,
+                score_weight=score_weight,
+                strict=strict,
+            )
+            show(group, selection)
+            sys.stdout.flush()  # whoever reads the pipe gets each group when it is done
+            advance(len(group.candidates))
+            if group_by is None and not json:
+                for remark in selection.remarks:
+                    say(remark)
+
+
+def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
+    """The groups as they are, with a remark when a value comes again: a group is what stands together."""
+    seen: set[int] = set()
+    told = False
+    for group in groups:
+        number = hash(str(group.value))
+        if group_by is not None and number in seen and not told:
+            line = group.candidates[0].row.line
+            say(f"{group_by} {group.value!r} comes again in line {line}: sort by it to have one group of each")
+            told = True
+        if len(seen) < _MOST_REMEMBERED:
+            seen.add(number)
+        yield group
+
+
+Printer = Callable[["Group", "Selection"], None]
+
+
+def _json_printer(table: "Table", group_by: str | None, show_duplicates: bool) -> Printer:
+    """One JSON object for each group; every selected one carries its whole record."""
+
+    def show(group: "Group", selection: "Selection") -> None:
+        record = asdict(selection)
+        for chosen, selected in zip(record["selected"], selection.selected, strict=True):
+            row = group.candidates[selected.index].row
+            whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
+            chosen |= {"line": row.line, "record": whole}
+            if show_duplicates:
+                chosen["duplicate_texts"] = _duplicates(group, selected)
+        print_json({**({} if group_by is None else {"group": group.value}), **record})
+
+    return show
+
+
+def _record_printer(table: "Table", show_duplicates: bool) -> Printer:
+    """The records as they came, in their own format; duplicates as one more field, or as lines with an =."""
+    if table.kind == "lines":
+        return lambda group, selection: _print_lines(group, selection, show_duplicates)
+    if table.kind == "jsonl":
+        return lambda group, selection: _print_objects(table, group, selection, show_duplicates)
+    return _cell_printer(table, show_duplicates)
+
+
+def _print_lines(group: "Group", selection: "Selection", show_duplicates: bool) -> None:
+    for selected in selection.selected:
+        print(group.candidates[selected.index].row.written)
+        for text in _duplicates(group, selected) if show_duplicates else ():
+            print(f"    = {text}")
+
+
+def _print_objects(table: "Table", group: "Group", selection: "Selection", show_duplicates: bool) -> None:
+    for selected in selection.selected:
+        row = group.candidates[selected.index].row
+        if not show_duplicates:
+            print(row.written)
+            continue
+        _check_free(table, row.record, row.line)
+        print_json({**row.record, "duplicates": _duplicates(group, selected)})
+
+
+def _cell_printer(table: "Table", show_duplicates: bool) -> Printer:
+    tabs = table.kind == "tsv"
+
+    def write(cells: list[str]) -> None:
+        print("\t".join(cells)) if tabs else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
+
+    def show(group: "Group", selection: "Selection") -> None:
+        for selected in selection.selected:
+            cells = list(group.candidates[selected.index].row.record)
+            if show_duplicates:
+                cells.append(json_library.dumps(_duplicates(group, selected), ensure_ascii=False))
+            write(cells)
+
+    if show_duplicates:
+        _check_free(table, table.header, 1)
+    write(table.header + (["duplicates"] if show_duplicates else []))
+    return show
+
+
+def _check_free(table: "Table", names: Any, line: int) -> None:
+    if "duplicates" in names:
+        raise FileFormatError(
+            f"{table.name}, line {line}: there is a field 'duplicates' already",
+            hint="use --json, which keeps the record and the duplicates apart",
+        )
+
+
+def _duplicates(group: "Group", selected: "Selected") -> list[str]:
+    return [group.candidates[index].text for index in selected.duplicates]

@@ -1,0 +1,102 @@
+"""Generators that sample from transformers: a ready pipeline, or a model with its tokenizer. Extra `train`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from cod3s.errors import Cod3sError, require
+
+
+@dataclass(frozen=True)
+class PipelineGenerator:
+    """Called with a prompt it returns `samples` texts of a text-generation pipeline, without the prompt.
+
+    The draws depend on `seed` and the number of the call alone; the random state of torch stays as it is.
+    """
+
+    pipeline: Any
+    samples: int = 8
+    max_new_tokens: int = 64
+    temperature: float = 1.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    seed: int = 0
+    _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
+
+    def __call__(self, prompt: str) -> list[str]:
+        task = getattr(self.pipeline, "task", type(self.pipeline).__name__)
+        if task != "text-generation":
+            raise Cod3sError(
+                f"the pipeline is for {task!r}, text-generation was needed",
+                hint="for a seq2seq model use ModelGenerator(model, tokenizer)",
+            )
+        with _seeded(self.seed + next(self._numbers)):
+            found = self.pipeline(
+                prompt,
+                do_sample=True,
+                num_return_sequences=self.samples,
+                max_new_tokens=self.max_new_tokens,
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                return_full_text=False,
+            )
+        return [row["generated_text"] for row in found]
+
+
+@dataclass(frozen=True)
+class ModelGenerator:
+    """Called with a prompt it returns `samples` texts of a seq2seq or causal model with their scores.
+
+    A score is the mean log-probability of a text's tokens and its end, under the model itself: temperature, top-k
+    and top-p shape what is drawn, not the score.
+    """
+
+    model: Any
+    tokenizer: Any
+    samples: int = 8
+    max_new_tokens: int = 64
+    temperature: float = 1.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    seed: int = 0
+    _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
+
+    def __call__(self, prompt: str) -> list[tuple[str, float]]:
+        inputs = self.tokenizer(prompt, return_tensors="pt").to(self.model.device)
+        with _seeded(self.seed + next(self._numbers)):
+            found = self.model.generate(
+                **inputs,
+                do_sample=True,
+                num_beams=1,
+                num_return_sequences=self.samples,
+                max_new_tokens=self.max_new_tokens,
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                return_dict_in_generate=True,
+                output_logits=True,
+            )
+        new = found.sequences[:, -len(found.logits) :]  # (samples, steps)
+        scores = self.model.compute_transition_scores(found.sequences, found.logits, normalize_logits=True)
+        written = _until_end(new, self.model.generation_config.eos_token_id)
+        means = (scores.masked_fill(~written, 0.0).sum(dim=1) / written.sum(dim=1)).tolist()
+        return list(zip(self.tokenizer.batch_decode(new, skip_special_tokens=True), means, strict=True))
+
+
+def _until_end(tokens: Any, end: int | list[int] | None) -> Any:
+    """Which tokens belong to each text: all up to the first end token, which counts, bool (samples, steps)."""
+    torch = require("torch", "train")
+    ends = torch.tensor([] if end is None else end, dtype=tokens.dtype, device=tokens.device)
+    is_end = torch.isin(tokens, ends)
+    return is_end.cumsum(dim=1) - is_end.long() == 0
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    torch = require("torch", "train")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,88 @@
+"""What a user's generator returned → texts and scores, or why it cannot be used."""
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from cod3s.errors import Cod3sError, SentenceError
+from cod3s.text import clean
+
+_FORMS = "return a text, a list of texts, (text, score), or a list of (text, score)"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The visible texts of one call; a score is None where there was none, or none that is a finite number."""
+
+    texts: tuple[str, ...]
+    scores: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A call that brought nothing, and what went wrong."""
+
+    reason: str
+    error: Exception | None = None
+
+
+def read_reply(value: Any) -> Answered | Failed:
+    """A text, texts, (text, score) or several of these; anything else is a failure that says what it was."""
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()  # or Python would warn that it was never awaited
+        raise Cod3sError("the generator is asynchronous", hint="use `await cod3s.diversify_async(…)`")
+    try:
+        pairs = [(value, None)] if isinstance(value, str) else _pairs(value)
+    except TypeError as error:
+        return Failed(f"the generator returned {error}; {_FORMS}")
+    visible = [(text, score) for text, score in pairs if _is_visible(text)]
+    if not visible:
+        return Failed("the generator returned no text")
+    texts, scores = zip(*visible, strict=True)
+    return Answered(texts, scores)
+
+
+def _pairs(value: Any) -> list[tuple[str, float | None]]:
+    if value is None:
+        return []
+    if _is_scored(value):
+        return [_scored(value)]
+    if isinstance(value, bytes | dict) or not isinstance(value, Iterable):
+        raise TypeError(type(value).__name__)
+    return [_pair(item) for item in value]
+
+
+def _pair(item: Any) -> tuple[str, float | None]:
+    if isinstance(item, str):
+        return item, None
+    if _is_scored(item):
+        return _scored(item)
+    raise TypeError(f"a list with {type(item).__name__} in it")
+
+
+def _is_scored(value: Any) -> bool:
+    """(text, number); two texts are two answers."""
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], Real)
+        and not isinstance(value[1], bool)
+    )
+
+
+def _scored(value: Any) -> tuple[str, float | None]:
+    number = float(value[1])
+    return value[0], number if isfinite(number) else None
+
+
+def _is_visible(text: str) -> bool:
+    try:
+        clean(text)
+    except SentenceError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""The front door: `select` checks the candidates, asks one method, and says what each chosen one stands for."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.lsh import SEED, Code, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
+from cod3s.selection.candidates import (
+    Pool,
+    Rows,
+    Scores,
+    check_scores,
+    check_texts,
+    check_vectors,
+    make_pool,
+    rank,
+)
+from cod3s.selection.dpp import choose_dpp
+from cod3s.selection.kmedoids import choose_kmedoids
+from cod3s.selection.mmr import choose_mmr
+from cod3s.selection.result import Selected, Selection
+from cod3s.selection.signatures import choose_apart
+
+METHODS = {
+    "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
+    "mmr": "maximal marginal relevance: score against the nearest chosen one",
+    "dpp": "greedy determinantal point process: score against the volume spanned",
+    "kmedoids": "k clusters, the best of each",
+}
+BITS = 64
+_WEIGHTED = ("mmr", "dpp")
+_BLOCK = 65_536
+
+
+def select(
+    candidates: Iterable[str],
+    k: int,
+    *,
+    scores: Iterable[float] | None = None,
+    method: str = "signatures",
+    min_hamming: int | None = None,
+    bits: int = BITS,
+    encoder: Encoder | str = "static",
+    vectors: Vectors | None = None,
+    seed: int = SEED,
+    score_weight: float = 0.5,
+    strict: bool = False,
+) -> Selection:
+    """Choose k candidates that mean different things, and tell what each of them stands for.
+
+    Higher scores are better; without scores the order given is the ranking. Two candidates count as saying the
+    same when their signatures differ in at most `min_hamming` bits (default: an eighth of `bits`). `strict`
+    (signatures only) rather returns fewer than k than any that lie so near. `score_weight` (mmr, dpp) is the
+    weight of scores against diversity, 0 to below 1. `vectors` replaces the encoder by vectors of your own.
+    """
+    check_method(method)
+    if k < 1:
+        raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+    if not 0 <= score_weight < 1:
+        raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
+    texts = check_texts(candidates)
+    numbers = check_scores(scores, len(texts))
+    ranked = rank(texts, numbers)
+    min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
+    space = _open_space(encoder, None if vectors is None else check_vectors(vectors, len(texts)), bits, seed)
+    keep_vectors = method != "signatures"
+    pool = make_pool(
+        texts, numbers, ranked.places, source=space.source, code=space.code, keep_vectors=keep_vectors
+    )
+    if pool.vectors is None:
+        rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
+    else:
+        rows = _choose_by_vectors(pool, pool.vectors, k, method, score_weight, seed)
+    return Selection(
+        k=k,
+        method=method,
+        selected=_describe(texts, numbers, ranked.places, pool.packed, rows, bits, min_hamming),
+        settings={
+            "encoder": space.name,
+            "bits": bits,
+            "min_hamming": min_hamming,
+            "seed": seed,
+            **({"score_weight": score_weight} if method in _WEIGHTED else {}),
+        },
+        blank=tuple(ranked.blank.tolist()),
+        remarks=_remarks(pool.packed, rows, k, min_hamming),
+    )
+
+
+def default_min_hamming(bits: int) -> int:
+    """An eighth of the bits, the paper's 2 of 16: cosines above about 0.92 count as the same."""
+    return check_bits(bits) // 8
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """Where vectors come from, what that is called, and the code that signs them."""
+
+    source: Encoder | Vectors
+    name: str
+    code: Code
+
+
+def _open_space(encoder: Encoder | str, vectors: Vectors | None, bits: int, seed: int) -> _Space:
+    if vectors is not None:
+        return _Space(vectors, "vectors", random_code(bits, vectors.shape[1], seed))
+    opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    return _Space(opened, opened.id, random_code(bits, opened.dim, seed))
+
+
+def check_method(method: str) -> str:
+    """`method` itself when it is one of METHODS; else a clear error."""
+    if method not in METHODS:
+        raise Cod3sError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
+    return method
+
+
+def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:
+    """Rows chosen by one of the methods that look at cosines, from the candidates that say something new."""
+    rows = _different(pool)
+    vectors, quality = vectors[rows], pool.quality[rows]
+    if method == "kmedoids":
+        return rows[choose_kmedoids(vectors, quality, k, seed=seed)]
+    choose = choose_mmr if method == "mmr" else choose_dpp
+    return rows[choose(vectors, quality, k, score_weight=score_weight)]
+
+
+def _different(pool: Pool) -> Rows:
+    """The first row of each text."""
+    first: dict[str, int] = {}
+    for row in range(len(pool.packed)):
+        first.setdefault(pool.form(row), row)
+    return np.fromiter(first.values(), np.intp, len(first))
+
+
+def _describe(
+    texts: Sequence[str],
+    scores: Scores | None,
+    places: Rows,
+    packed: Packed,
+    rows: Rows,
+    bits: int,
+    min_hamming: int,
+) -> tuple[Selected, ...]:
+    standing = _represented(packed, rows, min_hamming)
+    signatures = to_text(unpack(packed[rows], bits))
+    return tuple(
+        Selected(
+            text=texts[places[row]],
+            signature=signature,
+            score=None if scores is None else float(scores[places[row]]),
+            index=int(places[row]),
+            duplicates=tuple(np.sort(places[standing == number]).tolist()),
+        )
+        for number, (row, signature) in enumerate(zip(rows, signatures, strict=True))
+    )
+
+
+def _represented(packed: Packed, rows: Rows, min_hamming: int) -> Rows:
+    """For each row the number of the chosen one that stands for it: the nearest, the earlier on a tie; else -1."""
+    nearest = np.full(len(packed), -1, np.intp)
+    for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        distances = np.stack([hamming(packed[block], packed[row]) for row in rows])  # (chosen, block)
+        nearest[block] = np.where(distances.min(axis=0) <= min_hamming, distances.argmin(axis=0), -1)
+    nearest[rows] = -1
+    return nearest
+
+
+def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str, ...]:
+    if not len(rows):
+        return ("there was nothing to select",)
+    if len(rows) < k:
+        return (f"{k} were asked for, only {len(rows)} differ",)
+    apart = keep_apart(packed[rows], min_hamming).kept
+    if len(apart) < len(rows):
+        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others lie nearer",)
+    return ()

@@ -1,0 +1,89 @@
+"""Reads candidates from a file or a pipe: records in, groups of candidates out, one group in memory at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, FileFormatError, did_you_mean
+from cod3s.files import open_text
+from cod3s.tables import KINDS, Row, Table, kind_of
+
+
+@dataclass(frozen=True, slots=True)  # a file may hold millions
+class Candidate:
+    """A record that stands for selection: what it says, how good it is, and all it holds."""
+
+    text: str
+    score: float | None
+    row: Row
+
+
+@dataclass(frozen=True)
+class Group:
+    """Candidates that follow each other with one value in the field they are grouped by."""
+
+    value: Any
+    candidates: tuple[Candidate, ...]
+
+
+@contextmanager
+def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Iterator[Table]:
+    """The table in `path` (`-` is standard input); what its name does not tell, `kind` or the first line does."""
+    if kind is not None and kind not in KINDS:
+        raise Cod3sError(f"no format is called {kind!r}", hint=did_you_mean(kind, KINDS))
+    name = "standard input" if str(path) == "-" else str(path)
+    with open_text(path) as stream:
+        first = next(stream, "")
+        lines = chain([first] if first else [], stream)
+        yield Table(lines, name, kind or kind_of(path) or _guess(first, text_field))
+
+
+def _guess(first: str, text_field: str | None) -> str:
+    if first.lstrip().startswith("{"):
+        return "jsonl"
+    return "lines" if text_field is None else "csv"
+
+
+def read_groups(
+    table: Table, *, text_field: str | None, score_field: str | None = None, group_by: str | None = None
+) -> Iterator[Group]:
+    """The candidates, a group of neighbours at a time; without `group_by` all of them are one group."""
+    candidates = _read(table, text_field, score_field)
+    if group_by is None:
+        yield Group(None, tuple(candidates))
+        return
+    value = table.field(group_by)
+
+    def key(candidate: Candidate) -> Any:
+        found = value(candidate.row)
+        if found is None:
+            raise FileFormatError(f"{table.name}, line {candidate.row.line}: nothing in a field {group_by!r}")
+        return found
+
+    for found, members in groupby(candidates, key):
+        yield Group(found, tuple(members))
+
+
+def _read(table: Table, text_field: str | None, score_field: str | None) -> Iterator[Candidate]:
+    bare = table.kind == "lines" and text_field is None
+    text = (lambda row: row.record) if bare else table.text(text_field or "text")
+    score = None if score_field is None else table.field(score_field)
+    for row in table:
+        yield Candidate(text(row), None if score is None else _number(score(row), row, table, score_field), row)
+
+
+def _number(value: Any, row: Row, table: Table, field: str | None) -> float:
+    try:
+        number = float("nan") if isinstance(value, bool) or value is None else float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not isfinite(number):
+        raise FileFormatError(
+            f"{table.name}, line {row.line}: the score in {field!r} is {value!r}, a finite number was needed",
+            hint="leave such records out, or give them a low score",
+        )
+    return number

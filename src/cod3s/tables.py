@@ -1,0 +1,113 @@
+"""Reads tables: comma- or tab-separated with a header, JSON lines, or bare lines. Lines in, whole records out.
+
+Records are streamed and keep everything they hold, so that a command can print them again as they came.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import FileFormatError, did_you_mean
+
+KINDS = ("jsonl", "csv", "tsv", "lines")
+MAX_FIELD = 10_000_000  # characters of one table cell
+
+
+@dataclass(frozen=True, slots=True)  # a file may hold millions
+class Row:
+    """One record: the line it ends in; a JSON object, a list of cells or a bare line; how it was written.
+
+    `written` is empty for cells, which one line does not always hold.
+    """
+
+    line: int
+    record: Any
+    written: str = ""
+
+
+class Table:
+    """The records of one file of a known kind; `header` is empty where the kind has none."""
+
+    def __init__(self, lines: Iterable[str], name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+        self._lines = lines
+        self.header: list[str] = []
+        if kind in ("csv", "tsv"):
+            csv.field_size_limit(MAX_FIELD)
+            # The cells of a tab-separated file are as they stand: quotes and backslashes are ordinary characters.
+            tabs = kind == "tsv"
+            self._cells = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
+            self.header = self._next_cells() or []
+
+    def __iter__(self) -> Iterator[Row]:
+        if self.kind == "jsonl":
+            return self._objects()
+        if self.kind == "lines":
+            return self._bare()
+        return self._rows()
+
+    def field(self, name: str) -> Callable[[Row], Any]:
+        """How to get one field of a row; a JSON object that lacks it gives None."""
+        if self.kind == "lines":
+            raise FileFormatError(f"{self.name} holds bare lines, which have no field {name!r}")
+        if self.kind == "jsonl":
+            return lambda row: row.record.get(name)
+        if name not in self.header:
+            raise FileFormatError(f"{self.name} has no column {name!r}", hint=did_you_mean(name, self.header))
+        place = self.header.index(name)
+        return lambda row: row.record[place]
+
+    def text(self, name: str) -> Callable[[Row], str]:
+        """How to get one field that must hold text."""
+        get = self.field(name)
+
+        def checked(row: Row) -> str:
+            value = get(row)
+            if not isinstance(value, str):
+                raise FileFormatError(f"{self.name}, line {row.line}: no text in a field {name!r}")
+            return value
+
+        return checked
+
+    def _bare(self) -> Iterator[Row]:
+        for number, line in enumerate(self._lines, 1):
+            text = line.rstrip("\n")
+            yield Row(number, text, text)
+
+    def _rows(self) -> Iterator[Row]:
+        while (cells := self._next_cells()) is not None:
+            number = self._cells.line_num
+            if len(cells) != len(self.header):
+                raise FileFormatError(
+                    f"{self.name}, line {number}: {len(cells)} cells, the header has {len(self.header)}"
+                )
+            yield Row(number, cells)
+
+    def _next_cells(self) -> list[str] | None:
+        try:
+            return next(self._cells, None)
+        except csv.Error as error:
+            raise FileFormatError(f"{self.name}, line {self._cells.line_num}: {error}") from error
+
+    def _objects(self) -> Iterator[Row]:
+        for number, line in enumerate(self._lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                raise FileFormatError(f"{self.name}, line {number}: not valid JSON ({reason})") from error
+            if not isinstance(record, dict):
+                raise FileFormatError(f"{self.name}, line {number}: not a JSON object")
+            yield Row(number, record, line.rstrip("\n"))
+
+
+def kind_of(path: Path) -> str | None:
+    """The kind of table that a file's name promises (.tsv, .csv or .jsonl, maybe .gz or .zst), or None."""
+    kinds = [suffix[1:] for suffix in path.suffixes if suffix in (".tsv", ".csv", ".jsonl")]
+    return kinds[-1] if kinds else None
