@@ -41,6 +41,9 @@ def test_the_embedding_form(given: str, wanted: str, reason: str) -> None:
         ("NASA launched it.", "NASA launched it", "acronyms keep their case"),
         ("McCoy sang...", "McCoy sang", "inner capitals mark a name; dots go"),
         ("?!", "?!", "nothing but punctuation stays as it is"),
+        ("then i left", "then I left", "a careless i is the pronoun"),
+        ("i’m late and i've lost it", "I'm late and I've lost it", "with its endings, and plain quotes"),
+        ("he said i.e. that one", "he said i.e. that one", "an abbreviation is not the pronoun"),
     ],
 )
 def test_the_modelling_form(given: str, wanted: str, reason: str) -> None:

@@ -8,6 +8,8 @@ from cod3s.errors import SentenceError
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SPACES = re.compile(r"\s+")
 _LONE_I = re.compile(r"(?<![\w'])i(?![\w'.])")
+_SMALL_I = re.compile(r"(?<![\w'])i(?=(?:'(?:m|ve|ll|d|s))?(?![\w'.]))")  # also i'm, i've
+_PLAIN_QUOTES = str.maketrans("‘’“”", "''\"\"")
 _CLOSING = "\"'”’)]"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
@@ -34,14 +36,15 @@ def for_embedding(text: str) -> str:
 
 
 def for_modelling(text: str) -> str:
-    """The form that a seq2seq model reads and writes: first letter small, no final punctuation.
+    """The form that a seq2seq model reads and writes: first letter small, no final punctuation, plain quotes.
 
-    Better than the original's reader: I, I'm, acronyms and names with inner capitals keep their case.
+    Better than the original's reader: I, I'm, acronyms and names with inner capitals keep their case, and a
+    careless i is written as I.
     """
-    line = clean(text)
+    line = _SMALL_I.sub("I", clean(text).translate(_PLAIN_QUOTES))
     line = line.rstrip(".!?;:, ") or line
     first = line.split(" ", 1)[0]
-    if first == "I" or first.startswith(("I'", "I’")) or first[1:] != first[1:].lower():
+    if first == "I" or first.startswith("I'") or first[1:] != first[1:].lower():
         return line
     return line[0].lower() + line[1:]
 
