@@ -2,8 +2,8 @@
 
 bundle/
   bundle.json      what it is, which model plays which role, checksums of everything below
-  tokens.model     the decoder's text pieces
-  source.json      the tokenizer of a pretrained encoder (warm models only)
+  tokens.model     the decoder's text pieces (SentencePiece, or a pretrained model's tokenizer as JSON)
+  source.json      the tokenizer that reads sources (warm and pretrained models only)
   code/            the hyperplanes that sign
   bins/            one file of bins a relation
   models/NAME/     the engine's models

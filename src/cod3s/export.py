@@ -84,8 +84,9 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
     shutil.copytree(run / "code", partial / "code")
     shutil.copytree(run / "bins", partial / "bins")
     shape = SHAPES[bundle.shape]
-    if shape.warm:
-        shutil.copyfile(minilm_folder() / "tokenizer.json", partial / "source.json")
+    if shape.warm or shape.pretrained:
+        source = minilm_folder() / "tokenizer.json" if shape.warm else run / "source.json"
+        shutil.copyfile(source, partial / "source.json")
     vocabulary = open_vocabulary(partial / "tokens.model", bundle)
     reader = open_reader(shape, vocabulary, partial / "source.json")
     for name in names:

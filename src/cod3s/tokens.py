@@ -1,4 +1,4 @@
-"""Tokens: text pieces (SentencePiece), role tags and signature tokens in one vocabulary.
+"""Tokens: text pieces, role tags and signature tokens in one vocabulary.
 
 Text and signatures in, token ids out, and back. Ids: the pieces first, then the tags, then the signatures.
 """
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from cod3s.errors import Cod3sError, FileFormatError, SignatureError
-from cod3s.files import existing_file, replaced_file
+from cod3s.errors import Cod3sError, SignatureError
+from cod3s.files import replaced_file
 from cod3s.lsh import check_bits, from_text
+from cod3s.pieces import open_pieces
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
 MAX_BITS_PER_TOKEN = 16  # 2^16 signature tokens a group are as many as an embedding table should hold
@@ -80,14 +80,13 @@ class Vocabulary:
     """The decoder's tokens: `tokens[i]` is the name of id i."""
 
     def __init__(self, pieces: Path, tags: Sequence[str], signature: SignatureTokens) -> None:
-        self._pieces = _open_pieces(pieces)
-        size = self._pieces.get_piece_size()
+        self._pieces = open_pieces(pieces)
+        texts = self._pieces.tokens
         self.signature = signature
         self.tags = tuple(tags)
-        texts = [self._pieces.id_to_piece(number) for number in range(size)]
         self.tokens: list[str] = [*texts, *self.tags, *signature.names()]
-        self.text_size = size
-        self.first_signature = size + len(self.tags)  # every id from here on is a signature token
+        self.text_size = len(texts)
+        self.first_signature = self.text_size + len(self.tags)  # every id from here on is a signature token
         self._ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
             raise Cod3sError("a tag or signature token is also a text piece", hint="choose other relation names")
@@ -104,16 +103,14 @@ class Vocabulary:
 
     def encode_text(self, text: str) -> list[int]:
         """The ids of a text's pieces; no end token."""
-        found: list[int] = self._pieces.encode(text)
-        return found
+        return self._pieces.encode(text)
 
     def encode_signature(self, signature: str) -> list[int]:
         return [self._ids[token] for token in self.signature.split(signature)]
 
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of the pieces among `ids`; tags, signatures and control tokens are left out."""
-        text: str = self._pieces.decode([number for number in ids if number < self.text_size])
-        return text
+        return self._pieces.decode([number for number in ids if number < self.text_size])
 
 
 def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
@@ -147,12 +144,3 @@ def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
         ) from error
     with replaced_file(path) as partial:
         partial.write_bytes(model.getvalue())
-
-
-def _open_pieces(path: Path) -> Any:
-    import sentencepiece
-
-    try:
-        return sentencepiece.SentencePieceProcessor(model_file=str(existing_file(path)))
-    except (OSError, RuntimeError) as error:
-        raise FileFormatError(f"{path} is not a SentencePiece model: {error}", hint="export it again") from error

@@ -16,6 +16,16 @@ RolesOption = Annotated[
     str | None,
     typer.Option("--roles", help="Of plain, signature, sentence, inverse, with shares: plain:0.5,sentence."),
 ]
+PresetOption = Annotated[
+    str | None,
+    typer.Option("--preset", help="warm (the default), paper, small, pretrained, tiny or tiny-warm."),
+]
+InitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--init", help="Start from a BART, T5 or Marian model: a folder, or a name of the Hugging Face hub."
+    ),
+]
 BitsPerTokenOption = Annotated[
     int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
 ]
@@ -38,7 +48,8 @@ def register(app: typer.Typer) -> None:
 def train(
     corpus: Annotated[Path, typer.Argument(help="A folder made by `cod3s prepare`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
-    preset: Annotated[str, typer.Option("--preset", help="warm, paper, small, tiny or tiny-warm.")] = "warm",
+    preset: PresetOption = None,
+    init: InitOption = None,
     layout: LayoutOption = None,
     roles: RolesOption = None,
     bits_per_token: BitsPerTokenOption = None,
@@ -67,8 +78,10 @@ def train(
     from cod3s.train.config import find_preset, parse_roles
     from cod3s.train.run import FINISHED
 
+    preset = preset or ("pretrained" if init else "warm")
     named, shares = parse_roles(roles) if roles else (None, None)
     given = {
+        "init": init,
         "layout": layout,
         "roles": named,
         "shares": shares,

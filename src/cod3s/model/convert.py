@@ -1,6 +1,7 @@
-"""Converts a trained Transformer (a Hugging Face folder) to the engine's format, with numpy alone.
+"""Converts a trained Transformer (a Hugging Face folder) to the engine's format.
 
-Two kinds of model: `marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder).
+`marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder) with numpy alone; `bart` and
+`t5`, which only pretrained models are, by the engine's own converters.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from cod3s.encode.convert import (
     fill_norm,
     read_weights,
 )
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, require
 from cod3s.files import read_json
 from cod3s.model.shape import LAYER_NORM_EPSILON
+from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens import END, UNKNOWN
 
 _MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
@@ -33,30 +35,31 @@ def convert_transformer(
 
     No decoder start token is set: the first token of every target prefix, a role's tag, starts the decoder.
     """
-    config, weights = read_json(folder / "config.json"), read_weights(folder)
-    kinds = {"marian": _marian_spec, "encoder-decoder": _warm_spec}
+    config = read_json(folder / "config.json")
+    kinds = {"marian": _marian_spec, "encoder-decoder": _warm_spec, "bart": _bart_spec, "t5": _t5_spec}
     if config.get("model_type") not in kinds:
         raise Cod3sError(f"{folder} holds a {config.get('model_type')!r} model, which cannot be exported")
-    spec = kinds[config["model_type"]](weights, config)
+    spec = kinds[config["model_type"]](folder, config)
     spec.register_source_vocabulary(list(source_tokens))
     spec.register_target_vocabulary(list(target_tokens))
     spec.config.decoder_start_token = None
     spec.config.bos_token = spec.config.eos_token = END
     spec.config.unk_token = UNKNOWN
     spec.config.add_source_bos = spec.config.add_source_eos = False
-    spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
+    spec.config.layer_norm_epsilon = config.get("layer_norm_epsilon", LAYER_NORM_EPSILON)
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(output))
 
 
-def _marian_spec(weights: Weights, config: dict[str, Any]) -> Any:
-    specs = ctranslate2_specs()
+def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
+    specs, weights = ctranslate2_specs(), read_weights(folder)
+    activations = {"relu": specs.Activation.RELU, "swish": specs.Activation.SWISH, "gelu": specs.Activation.GELU}
     spec = specs.TransformerSpec.from_config(
         (config["encoder_layers"], config["decoder_layers"]),
         config["decoder_attention_heads"],
         pre_norm=False,
-        activation=specs.Activation.RELU,
+        activation=activations[config["activation_function"]],
     )
     table = weights["model.shared.weight"]
     positions = _sinusoids(config["max_position_embeddings"], config["d_model"])
@@ -74,8 +77,19 @@ def _marian_spec(weights: Weights, config: dict[str, Any]) -> Any:
     return spec
 
 
-def _warm_spec(weights: Weights, config: dict[str, Any]) -> Any:
-    specs = ctranslate2_specs()
+def _bart_spec(folder: Path, config: dict[str, Any]) -> Any:
+    model = quiet_transformers().BartForConditionalGeneration.from_pretrained(folder)
+    model.config.normalize_before = False  # the converter asks for it; BART has no other way
+    return require("ctranslate2.converters.transformers", "train").BartLoader().get_model_spec(model)
+
+
+def _t5_spec(folder: Path, config: dict[str, Any]) -> Any:
+    model = quiet_transformers().T5ForConditionalGeneration.from_pretrained(folder)
+    return require("ctranslate2.converters.transformers", "train").T5Loader().get_model_spec(model)
+
+
+def _warm_spec(folder: Path, config: dict[str, Any]) -> Any:
+    specs, weights = ctranslate2_specs(), read_weights(folder)
     reader, writer = config["encoder"], config["decoder"]
     encoder = specs.TransformerEncoderSpec(
         reader["num_hidden_layers"],

@@ -1,4 +1,4 @@
-"""How a model's encoder reads a source: its own word pieces (warm), or the decoder's pieces (scratch)."""
+"""How a model's encoder reads a source: by its own tokenizer (warm, pretrained), or by the decoder's pieces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.model.shape import Shape
+from cod3s.pieces import piece_names
 from cod3s.tokens import Vocabulary
 
 
@@ -23,7 +24,7 @@ class Reader:
 def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> Reader:
     """The reader of a shape; `tokenizer_file` is only opened where a pretrained encoder reads."""
     limit = shape.max_tokens
-    if not shape.warm:
+    if not (shape.warm or shape.pretrained):
 
         def read(text: str) -> list[int]:
             return [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end]
@@ -34,9 +35,11 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> R
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
-    names = [tokenizer.id_to_token(number) or "" for number in range(tokenizer.get_vocab_size())]
 
     def read_pieces(text: str) -> list[int]:
         return list(tokenizer.encode(text).ids)
 
+    if shape.pretrained:  # one table for both sides
+        return Reader(read_pieces, read_pieces(""), vocabulary.pad, vocabulary.tokens, tokenizer)
+    names = piece_names(tokenizer)
     return Reader(read_pieces, read_pieces(""), names.index("[PAD]"), names, tokenizer)

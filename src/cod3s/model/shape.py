@@ -8,7 +8,10 @@ LAYER_NORM_EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class Shape:
-    """`warm` models read with a pretrained sentence encoder, whose width they share; others read from scratch."""
+    """`warm` models read with a pretrained sentence encoder, whose width they share; others read from scratch.
+
+    A `pretrained` model brings its own sizes and pieces.
+    """
 
     encoder_layers: int
     decoder_layers: int
@@ -17,6 +20,7 @@ class Shape:
     heads: int
     pieces: int  # text pieces of the decoder; of both sides where the encoder is from scratch
     warm: bool = False
+    pretrained: bool = False
     dropout: float = 0.1
     max_tokens: int = 128  # positions of the decoder; of both sides where the encoder is from scratch
 
@@ -29,6 +33,10 @@ SHAPES = {
         encoder_layers=6, decoder_layers=3, width=384, feed_forward=1536, heads=6, pieces=8_000, warm=True
     ),
     "small": Shape(encoder_layers=3, decoder_layers=3, width=256, feed_forward=1024, heads=4, pieces=8_000),
+    # What --init names: a seq2seq model of Hugging Face.
+    "pretrained": Shape(
+        encoder_layers=0, decoder_layers=0, width=0, feed_forward=0, heads=0, pieces=0, pretrained=True
+    ),
     # Seconds on any machine, for tests.
     "tiny": Shape(encoder_layers=1, decoder_layers=1, width=64, feed_forward=128, heads=2, pieces=400),
     "tiny-warm": Shape(

@@ -52,7 +52,7 @@ def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
         scale_embedding=True,
         init_std=shape.width**-0.5,
         max_position_embeddings=shape.max_tokens,
-        **_special_tokens(vocabulary),
+        **special_tokens(vocabulary),
     )
     return transformers.MarianMTModel(config)
 
@@ -81,16 +81,16 @@ def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
         is_decoder=True,
         add_cross_attention=True,
         tie_word_embeddings=True,
-        **_special_tokens(vocabulary),
+        **special_tokens(vocabulary),
     )
     decoder = transformers.MBartForCausalLM(config)
     model = transformers.EncoderDecoderModel(encoder=encoder, decoder=decoder)
-    for name, value in _special_tokens(vocabulary).items():
+    for name, value in special_tokens(vocabulary).items():
         setattr(model.config, name, value)
     return model
 
 
-def _special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
+def special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
     """The tag starts the decoder, so the start token of the config only fills the slot."""
     return {
         "pad_token_id": vocabulary.pad,
@@ -99,6 +99,15 @@ def _special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
         "decoder_start_token_id": vocabulary.pad,
         "forced_eos_token_id": None,  # type: ignore[dict-item]
     }
+
+
+def freeze(module: Any) -> None:
+    """Leave a part of a model as it is: no gradients, and no dropout, which would only blur what others read."""
+    torch = require("torch", "train")
+    module.requires_grad_(False)
+    for part in module.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
 
 
 def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> None:

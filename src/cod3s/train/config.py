@@ -24,6 +24,7 @@ class TrainConfig:
     """A run from the same corpus and config ends with the same weights on the same machine."""
 
     shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
+    init: str = ""  # a pretrained seq2seq model to start from; shape is then `pretrained`
     layout: str = "shared"  # one model with a tag a role, or one model a role and relation
     roles: tuple[str, ...] = SHARED_ROLES
     shares: tuple[float, ...] = ()  # of the pairs that each role sees in an epoch, in the order of roles; 1 each
@@ -50,6 +51,11 @@ class TrainConfig:
         _one_of("schedule", self.schedule, SCHEDULES)
         for role in self.roles:
             _one_of("role", role, ROLES)
+        if (self.shape == "pretrained") != bool(self.init):
+            raise Cod3sError(
+                f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
+                hint="give --init MODEL with no preset or with --preset pretrained",
+            )
         if not self.roles:
             raise Cod3sError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
         if self.shares and (len(self.shares) != len(self.roles) or not all(0 < own <= 1 for own in self.shares)):
@@ -103,6 +109,10 @@ PRESETS = {
     ),
     # From scratch and small, where no sentence encoder fits the language.
     "small": TrainConfig(shape="small", hyperplane_start=False),
+    # A seq2seq model that somebody else trained, with tags and signature tokens added; --init names another one.
+    "pretrained": TrainConfig(
+        shape="pretrained", init="facebook/bart-base", hyperplane_start=False, learning_rate=1e-4
+    ),
     # Seconds, for tests.
     "tiny": TrainConfig(
         shape="tiny",

@@ -2,7 +2,7 @@
 
 run/
   config.json     what was asked for, the corpus it was asked of, versions
-  tokens.model    the text pieces
+  tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
   code/           the hyperplanes of the corpus
   MEMBER/         one folder a model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
 """
@@ -20,10 +20,11 @@ from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, require
 from cod3s.files import read_json, replaced_folder, sha256, write_json
 from cod3s.lsh import load_code
+from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
-from cod3s.model.transformer import build_transformer, start_from_encoder, start_from_hyperplanes
+from cod3s.model.transformer import build_transformer, freeze, start_from_encoder, start_from_hyperplanes
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
@@ -130,6 +131,8 @@ class _Run:
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
         pieces = output / "tokens.model"
+        if config.init and not pieces.exists():
+            write_tokenizers(config.init, pieces, output / "source.json")
         if not pieces.exists():
             shown = [own for (_, split), own in rows.items() if split == "train"]
             texts = (text for own in shown for column in (own.source, own.target) for text in column)
@@ -137,7 +140,7 @@ class _Run:
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
         tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
-        tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else Path()
+        tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else output / "source.json"
         self._reader = open_reader(self._shape, self.vocabulary, tokenizer)
         self._tables = {key: PairTable(own, self.vocabulary, self._reader.read) for key, own in rows.items()}
 
@@ -198,11 +201,14 @@ class _Run:
         return TensorBatches(examples, stream, number, pad_read=self._reader.pad, pad_written=self.vocabulary.pad)
 
     def _new_model(self) -> Any:
-        model = build_transformer(self._shape, self.vocabulary, seed=self._config.seed)
+        if self._config.init:
+            model = load_pretrained(self._config.init, self.vocabulary, seed=self._config.seed)
+        else:
+            model = build_transformer(self._shape, self.vocabulary, seed=self._config.seed)
         if self._shape.warm:
             start_from_encoder(model, self.vocabulary, self._reader.tokenizer)
             if self._config.freeze_encoder:
-                model.encoder.requires_grad_(False)
+                freeze(model.encoder)
         if self._config.hyperplane_start:
             start_from_hyperplanes(model, self.vocabulary, load_code(self._output / "code")[0])
         return model
