@@ -58,10 +58,11 @@ LikeOption = Annotated[
 SearchOption = Annotated[str | None, typer.Option("--search", help="beam or sample.", rich_help_panel=_STAGE_2)]
 BeamOption = Annotated[
     int | None,
-    typer.Option("--beam", help="Width of the beam, or how many samples; 40.", rich_help_panel=_STAGE_2),
+    typer.Option("--beam", help="Width of the beam, or how many samples; 40 (s2s: 30).", rich_help_panel=_STAGE_2),
 ]
 TopKOption = Annotated[
-    int | None, typer.Option("--top-k", help="Sample among this many tokens; 40.", rich_help_panel=_STAGE_2)
+    int | None,
+    typer.Option("--top-k", help="Sample among this many tokens; 40 (s2s: 30).", rich_help_panel=_STAGE_2),
 ]
 TemperatureOption = Annotated[
     float | None, typer.Option("--temperature", help="Of sampling; 1.", rich_help_panel=_STAGE_2)
@@ -116,6 +117,7 @@ def generate(
     """Answer each source k times, each time in another semantic bin."""
     from cod3s.decode.config import find_preset
     from cod3s.decode.generator import load
+    from cod3s.decode.systems import find_system
     from cod3s.sentences import read_sentences
 
     if not sources and input is None:
@@ -129,7 +131,9 @@ def generate(
         "search": search,
         "beam": beam,
         "samples": beam,
+        "baseline_beam": beam,
         "top_k": top_k,
+        "baseline_top_k": top_k,
         "temperature": temperature,
         "rerank_sentences": rerank_sentences,
         "per_bin": per_bin,
@@ -137,6 +141,10 @@ def generate(
         "faithful": faithful,
     }
     values = {name: value for name, value in given.items() if value is not None}
+    if decided := sorted(set(values) & set(find_system(system).values)):
+        raise Cod3sError(
+            f"the name {system!r} decides {' and '.join(decided)}", hint="leave out --system, or the option"
+        )
     options = find_preset(preset).with_values(k=k, check=check, **values)
     generator = load(bundle)
     chosen = _chosen_bins(generator, signature or [], like or [])

@@ -17,7 +17,8 @@ def write_plainly(
 ) -> list[list[Answer]]:
     """S2S and S2S-RS: the k likeliest of one beam, or of the samples, with no signature anywhere."""
     player = players.plain(relation)
-    wide = config.with_values(beam=max(config.beam, config.k), samples=max(config.samples, config.k))
+    width = max(config.baseline_beam, config.k)
+    wide = config.with_values(beam=width, samples=width, top_k=config.baseline_top_k)
     found = write(player, [[player.request(source)] for source in sources], wide)
     return [
         [Answer(one.text, one.score, one.forward) for one in candidates(players.vocabulary, own)[: config.k]]
@@ -31,7 +32,7 @@ def write_signed(
     """S2S + Sigs: the k likeliest texts of one beam over signature and sentence; scores count both."""
     player, words = players.sentence(relation), players.vocabulary
     length = len(words.signature.groups)
-    beam = max(config.beam, config.k)
+    beam = max(config.baseline_beam, config.k)
     found = player.engine.search(
         [player.request(source) for source in sources],
         beam=beam,

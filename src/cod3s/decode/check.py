@@ -29,7 +29,7 @@ class Checker:
         return [sentence.signature for sentence in signed.sentences]
 
     def realise(self, bins: Sequence[Sequence[Candidate]], signatures: Sequence[str]) -> list[list[Candidate]]:
-        """The candidates with the signatures they realise and the distances to those wanted; a text is signed once."""
+        """The candidates with the signatures they realise and how far off those are; a text is signed once."""
         texts = list(dict.fromkeys(candidate.text for own in bins for candidate in own))
         realised = dict(zip(texts, self.sign(texts), strict=True))
         return [

@@ -13,7 +13,17 @@ CHOICES = {
     "normalise": ("text", "original"),
     "faithful": ("none", "rerank", "filter"),
 }
-_AT_LEAST_ONE = ("k", "signature_beam", "beam", "samples", "top_k", "max_tokens", "per_bin")
+_AT_LEAST_ONE = (
+    "k",
+    "signature_beam",
+    "beam",
+    "samples",
+    "top_k",
+    "max_tokens",
+    "per_bin",
+    "baseline_beam",
+    "baseline_top_k",
+)
 _NOT_NEGATIVE = ("signature_weight", "prior_weight", "min_hamming", "sentence_weight", "faithful_within", "seed")
 
 
@@ -49,6 +59,9 @@ class DecodeConfig:
     faithful: str = "none"
     faithful_within: int = 2  # `filter` drops what lies more bits than this from its bin
     seed: int = 1234  # of sampling
+    # Systems of one stage (appendix B of the paper)
+    baseline_beam: int = 30  # also how many samples
+    baseline_top_k: int = 30
 
     def __post_init__(self) -> None:
         for name, options in CHOICES.items():

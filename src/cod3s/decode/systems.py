@@ -30,7 +30,6 @@ _SENTENCES = {
     "rs": {"search": "sample", "rerank_sentences": "none"},
     "mmi-rs": {"search": "sample", "rerank_sentences": "mmi"},
 }
-_BASELINE_WIDTH = 30  # appendix B of the paper
 
 COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed sentences", "torch"
 """The kinds of system: two stages; one search; one search with signatures in it; a search on torch weights."""
@@ -42,7 +41,7 @@ class System:
 
     name: str
     kind: str
-    values: dict[str, str | int | float | bool] = field(default_factory=dict)
+    values: dict[str, str | int] = field(default_factory=dict)
     oracle: bool = False
 
     def configure(self, config: DecodeConfig) -> DecodeConfig:
@@ -56,7 +55,7 @@ def _cod3s_systems() -> list[System]:
         oracle = signature == "oracle"
         if oracle and not hamming:  # given signatures are never held against each other
             continue
-        values: dict[str, str | int | float | bool] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
+        values: dict[str, str | int] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
         if not hamming:
             values["min_hamming"] = 0
         name = f"cod3s-{signature}-{sentence}" + ("" if hamming else "-no-hamming")
@@ -65,9 +64,9 @@ def _cod3s_systems() -> list[System]:
 
 
 _BASELINES = [
-    System("s2s", SENTENCES, {"search": "beam", "beam": _BASELINE_WIDTH}),
-    System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam", "beam": _BASELINE_WIDTH}),
-    System("s2s-rs", SENTENCES, {"search": "sample", "samples": _BASELINE_WIDTH, "top_k": _BASELINE_WIDTH}),
+    System("s2s", SENTENCES, {"search": "beam"}),
+    System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam"}),
+    System("s2s-rs", SENTENCES, {"search": "sample"}),
     System("dbs", TORCH),
     System("dpc", TORCH),
 ]
