@@ -26,7 +26,7 @@ LogProbs = npt.NDArray[np.float64]
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 
-_DEAD = -1e8  # a score below it marks a beam that was off while the prefix was forced; now and then one is returned
+_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
 
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
