@@ -1,1 +1,1 @@
-"""From a source to answers that differ: the stages, the systems, and the searches behind them."""
+"""Decoding: a source and a bundle → k answers that mean different things."""
