@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
 from cod3s.decode.torch_search import (
-    Request,
     TorchModel,
     constrained_beam_search,
     diverse_beam_search,
@@ -23,6 +22,7 @@ from cod3s.decode.torch_search.automaton import build_automata
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export import _write_torch
+from cod3s.model.engine import Request
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
@@ -81,13 +81,13 @@ def small() -> TorchModel:
 
 
 def requests_of(vocabulary: Vocabulary) -> list[Request]:
-    return [(source, [vocabulary.id("<effect:plain>")]) for source in [*SOURCES, None]]
+    return [Request(source, (vocabulary.id("<effect:plain>"),)) for source in [*SOURCES, None]]
 
 
 def transformers_beams(model: TorchModel, requests: Sequence[Request], **options: Any) -> list[list[Hypothesis]]:
     """What `generate` finds, one request at a time."""
     found = []
-    for source, prefix in requests:
+    for source, prefix in ((request.source, request.prefix) for request in requests):
         result = model.network.generate(
             input_ids=torch.tensor([model.read(source)]),
             decoder_input_ids=torch.tensor([prefix]),
@@ -127,15 +127,15 @@ def test_one_group_without_a_penalty_is_the_beam_search_of_transformers(
 
 def test_texts_that_end_early_are_those_of_transformers(small: TorchModel) -> None:
     """The random models above hardly ever end; this one does at once, so the stopping rule matters."""
-    requests: list[Request] = [(source, [1]) for source in ("2", "34", "432", "2243")]
+    requests = [Request(source, (1,)) for source in ("2", "34", "432", "2243")]
     found = diverse_beam_search(small, requests, groups=1, group_beam=3, penalty=0, best=3, max_tokens=9)
     assert len({one.length for own in found for one in own}) > 2
     assert_same(found, transformers_beams(small, requests, num_beams=3, max_new_tokens=9))
 
 
 def test_a_forced_prefix_is_read_and_not_counted(model: TorchModel, vocabulary: Vocabulary) -> None:
-    prefix = [vocabulary.id("<effect:sentence>"), *vocabulary.encode_signature("0110011001011100")]
-    requests = [*requests_of(vocabulary)[:2], *((source, prefix) for source in SOURCES)]
+    prefix = (vocabulary.id("<effect:sentence>"), *vocabulary.encode_signature("0110011001011100"))
+    requests = [*requests_of(vocabulary)[:2], *(Request(source, prefix) for source in SOURCES)]
     found = diverse_beam_search(model, requests, groups=1, group_beam=3, penalty=0, best=3, max_tokens=6)
     assert_same(found, transformers_beams(model, requests, num_beams=3, max_new_tokens=6))
 
@@ -171,7 +171,9 @@ def score(model: TorchModel, source: str | None, prefix: Sequence[int], tokens: 
 
 
 def test_scores_are_log_probabilities_without_penalties(small: TorchModel) -> None:
-    found = diverse_beam_search(small, [("234", [1])], groups=4, group_beam=2, penalty=2.0, best=8, max_tokens=6)
+    found = diverse_beam_search(
+        small, [Request("234", (1,))], groups=4, group_beam=2, penalty=2.0, best=8, max_tokens=6
+    )
     for one in found[0]:
         whole = [*one.tokens, 0] if one.length > len(one.tokens) else list(one.tokens)
         assert one.log_prob == pytest.approx(score(small, "234", [1], whole), abs=1e-4)
@@ -214,7 +216,7 @@ def test_groups_take_what_the_papers_pseudocode_takes(
     try:
         wanted = slow_groups(small, "2432", 3, 2, penalty, 3)
         found = diverse_beam_search(
-            small, [("2432", [1])], groups=3, group_beam=2, penalty=penalty, best=6, max_tokens=3
+            small, [Request("2432", (1,))], groups=3, group_beam=2, penalty=penalty, best=6, max_tokens=3
         )
         assert {one.tokens for one in found[0]} == set().union(*wanted)
     finally:
@@ -325,7 +327,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all_texts(
 ) -> None:
     wanted = [one for one in enumerated if all(holds(one.tokens, own, boundaries) for own in sets)]
     (found,) = constrained_beam_search(
-        small, [("243", [1])], [sets], beam=400, best=len(wanted), max_tokens=4, boundaries=boundaries
+        small, [Request("243", (1,))], [sets], beam=400, best=len(wanted), max_tokens=4, boundaries=boundaries
     )
     assert {one.tokens for one in found} == {one.tokens for one in wanted}
     assert [one.log_prob for one in found[:20]] == pytest.approx([one.log_prob for one in wanted[:20]], abs=1e-4)
@@ -363,16 +365,16 @@ def test_what_a_state_lacks_shrinks_by_one_token_at_most_and_can(alternatives: l
 )
 def test_empty_constraints_are_refused(small: TorchModel, sets: Any, message: str) -> None:
     with pytest.raises(Cod3sError, match=message):
-        constrained_beam_search(small, [("2", [1])], [sets], beam=2, best=1, max_tokens=3)
+        constrained_beam_search(small, [Request("2", (1,))], [sets], beam=2, best=1, max_tokens=3)
 
 
 def test_wrong_numbers_are_refused(small: TorchModel) -> None:
     with pytest.raises(Cod3sError, match="groups"):
-        diverse_beam_search(small, [("2", [1])], groups=0, best=1, max_tokens=3)
+        diverse_beam_search(small, [Request("2", (1,))], groups=0, best=1, max_tokens=3)
     with pytest.raises(Cod3sError, match="finds nothing"):
-        constrained_beam_search(small, [("2", [1])], [[]], beam=0, best=1, max_tokens=3)
+        constrained_beam_search(small, [Request("2", (1,))], [[]], beam=0, best=1, max_tokens=3)
     with pytest.raises(Cod3sError, match="2 lists"):
-        constrained_beam_search(small, [("2", [1])], [[], []], beam=2, best=1, max_tokens=3)
+        constrained_beam_search(small, [Request("2", (1,))], [[], []], beam=2, best=1, max_tokens=3)
 
 
 def test_no_requests_have_no_answers(small: TorchModel) -> None:
@@ -381,7 +383,7 @@ def test_no_requests_have_no_answers(small: TorchModel) -> None:
 
 
 def test_texts_stop_at_the_models_last_position(small: TorchModel) -> None:
-    (own,) = diverse_beam_search(small, [("2", [1])], groups=1, group_beam=30, best=30, max_tokens=99)
+    (own,) = diverse_beam_search(small, [Request("2", (1,))], groups=1, group_beam=30, best=30, max_tokens=99)
     assert max(one.length for one in own) <= 15
 
 

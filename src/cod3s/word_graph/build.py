@@ -25,7 +25,7 @@ from cod3s.word_graph.inflections import find_bases
 from cod3s.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use
-MIN_PAIRS = 5
+MIN_PAIRS = 10
 MAX_EDGES = 50
 _WORD = r"[\pL\pN_]+(?:[''’][\pL\pN_]+)*"  # cod3s.text.words, as SQL writes it
 
@@ -51,7 +51,8 @@ def build_word_graph(
 ) -> WordGraphFacts:
     """Write the graph of `relation` to `path`: for every word of a source its strongest words of a target.
 
-    The pairs of the inverse relation count too, turned round: they say the same thing the other way.
+    The pairs of the inverse relation count too, turned round: they say the same thing the other way. The source is
+    taken for the cause in every relation but `cause`.
     """
     manifest = load_manifest(place(str(corpus)))
     if relation not in manifest.relations:
@@ -59,7 +60,9 @@ def build_word_graph(
     with tempfile.TemporaryDirectory(prefix="cod3s-words-") as spill:
         connection = connect(Path(spill))
         pairs = _read_pairs(connection, place(str(corpus)), manifest, relation)
-        facts = WordGraphFacts(relation, pairs, min_pairs, max_edges, discount)
+        facts = WordGraphFacts(
+            relation, pairs, min_pairs, max_edges, discount, source_is_cause=relation != CAUSE.name
+        )
         forms = _find_forms(connection)
         write_word_graph(path, facts, forms, _find_edges(connection, facts, forms))
     return facts
@@ -109,8 +112,8 @@ def _find_edges(connection: Any, facts: WordGraphFacts, forms: list[WordForm]) -
     pyarrow = require("pyarrow", "corpus")
     columns = {"word": [form.word for form in forms], "base": [form.base for form in forms]}
     connection.register("forms", pyarrow.table(columns))
-    # In the relation `cause` the source is the effect; in all others it is taken for the cause.
-    cause, effect = ("target", "source") if facts.relation == CAUSE.name else ("source", "target")
+    cause, effect = ("source", "target") if facts.source_is_cause else ("target", "source")
+    forward = "sufficiency" if facts.source_is_cause else "necessity"  # from source to target
     connection.execute(f"""
         CREATE TABLE held AS SELECT DISTINCT pair, side, base FROM found JOIN forms USING (word);
         CREATE TABLE shares AS SELECT side, base, count(*) / {facts.pairs} AS share FROM held GROUP BY side, base;
@@ -127,7 +130,7 @@ def _find_edges(connection: Any, facts: WordGraphFacts, forms: list[WordForm]) -
         JOIN shares source ON source.side = 'source' AND source.base = counts.source
         JOIN shares target ON target.side = 'target' AND target.base = counts.target
         QUALIFY row_number() OVER (
-            PARTITION BY counts.source ORDER BY necessity * sufficiency DESC, counts.target
+            PARTITION BY counts.source ORDER BY {forward} DESC, counts.target
         ) <= {facts.max_edges}
         ORDER BY ALL
     """)

@@ -44,6 +44,7 @@ class WordGraphFacts:
     min_pairs: int  # an edge was seen in at least so many
     max_edges: int  # the strongest edges kept a word
     discount: float  # alpha of the scores
+    source_is_cause: bool  # else the source is the effect
     format: int = _FORMAT
 
 
@@ -106,18 +107,22 @@ class WordGraph:
     def close(self) -> None:
         self._database.close()
 
-    def related(self, source: str, number: int, balance: float = 0.5) -> list[RelatedWord]:
+    def related(self, source: str, number: int, balance: float | None = None) -> list[RelatedWord]:
         """Up to `number` words that targets of `source` hold, strongest first; words of the source left out.
 
-        A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance)
-        (Luo et al. 2016, equations 1 to 4 without the normalisation by length, which all words share).
+        A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
+        causal strength of Luo et al. 2016. By default it is the one of the two that goes from source to target:
+        sufficiency where the source is the cause, necessity where it is the effect (docs/baselines.md).
         """
+        if balance is None:
+            balance = 0.0 if self.facts.source_is_cause else 1.0
         with self._readable():
             sources = json.dumps(self._bases(words(source)))
             found = self._database.execute(
                 _RELATED, {"sources": sources, "balance": balance, "number": number}
             ).fetchall()
-            return [RelatedWord(base, self._forms(base), strength) for base, strength in found]
+            words_found = (RelatedWord(base, self._forms(base), strength) for base, strength in found)
+            return [word for word in words_found if word.forms]
 
     def _bases(self, found: Sequence[str]) -> list[str]:
         """The bases of the words that the graph knows."""

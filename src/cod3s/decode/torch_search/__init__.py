@@ -2,6 +2,6 @@
 
 from cod3s.decode.torch_search.constrained import constrained_beam_search
 from cod3s.decode.torch_search.diverse import diverse_beam_search
-from cod3s.decode.torch_search.model import Request, TorchModel, open_torch_model
+from cod3s.decode.torch_search.model import TorchModel, open_torch_model
 
-__all__ = ["Request", "TorchModel", "constrained_beam_search", "diverse_beam_search", "open_torch_model"]
+__all__ = ["TorchModel", "constrained_beam_search", "diverse_beam_search", "open_torch_model"]

@@ -12,8 +12,9 @@ import torch
 
 from cod3s.decode.torch_search.automaton import HELD, Alternatives, build_automata
 from cod3s.decode.torch_search.loop import Choice, search
-from cod3s.decode.torch_search.model import Request, TorchModel
+from cod3s.decode.torch_search.model import TorchModel
 from cod3s.errors import Cod3sError
+from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from cod3s.decode.torch_search.loop import Choice, continuing, search
-from cod3s.decode.torch_search.model import Request, TorchModel
+from cod3s.decode.torch_search.model import TorchModel
 from cod3s.errors import Cod3sError
+from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 
 PENALTY = 0.5  # the paper: 0.2 to 0.8 work well for a wide range of tasks

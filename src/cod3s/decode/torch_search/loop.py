@@ -10,8 +10,9 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from cod3s.decode.torch_search.model import Decoding, Request, TorchModel
+from cod3s.decode.torch_search.model import Decoding, TorchModel
 from cod3s.errors import Cod3sError
+from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 
 MAX_BEAMS = 512  # hypotheses that step together: more fill the caches of a processor and gain nothing
@@ -112,7 +113,7 @@ def search(
     found: list[list[list[Hypothesis]]] = [[] for _ in requests]
     with torch.inference_mode():
         for batch in _batches(model, requests, max(1, MAX_BEAMS // (lists * width))):
-            room = model.positions - len(requests[batch[0]][1])
+            room = model.positions - len(requests[batch[0]].prefix)
             own = [requests[number] for number in batch]
             one = _Search(model, own, chooser(batch), lists=lists, width=width)
             results = one.run(min(max_tokens, room), stop_when_full)
@@ -129,7 +130,7 @@ def continuing(choice: Choice, end: int, width: int) -> Any:
 
 def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Iterator[list[int]]:
     """Numbers of requests that go together: prefixes of one length, sources of like length."""
-    lengths = [(len(prefix), len(model.read(source))) for source, prefix in requests]
+    lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
     order = sorted(range(len(requests)), key=lambda number: lengths[number])
     batch: list[int] = []
     for number in order:

@@ -14,12 +14,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from cod3s.errors import BundleError
 from cod3s.files import read_json
+from cod3s.model.engine import Request
 from cod3s.model.reader import Reader
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens import Vocabulary
-
-Request = tuple[str | None, Sequence[int]]
-"""A source (None where the encoder reads nothing) and the decoder's first tokens, a role's tag before all."""
 
 _KINDS = {"marian": "MarianMTModel", "encoder-decoder": "EncoderDecoderModel"}
 
@@ -72,13 +70,13 @@ class Decoding:
 
     def __init__(self, model: TorchModel, requests: Sequence[Request], beams: int) -> None:
         self._network, self._beams = model.network, beams
-        read = [model.read(source) for source, _ in requests]
+        read = [model.read(request.source) for request in requests]
         longest = max(map(len, read))
         ids = torch.tensor([row + [model.reader.pad] * (longest - len(row)) for row in read])
         mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in read])
         encoded = self._network.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
         self._source, self._mask = encoded.last_hidden_state, mask
-        cache, log_probs = self._forward(torch.tensor([list(prefix) for _, prefix in requests]), None)
+        cache, log_probs = self._forward(torch.tensor([request.prefix for request in requests]), None)
         # The prefix is read once a request; only then do its beams part.
         cache.batch_repeat_interleave(beams)
         self._cache = cache
