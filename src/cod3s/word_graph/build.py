@@ -64,7 +64,9 @@ def build_word_graph(
             relation, pairs, min_pairs, max_edges, discount, source_is_cause=relation != CAUSE.name
         )
         forms = _find_forms(connection)
-        write_word_graph(path, facts, forms, _find_edges(connection, facts, forms))
+        edges = list(_find_edges(connection, facts, forms))
+        bases = {edge.source for edge in edges} | {edge.target for edge in edges}
+        write_word_graph(path, facts, [form for form in forms if form.base in bases], edges)
     return facts
 
 
