@@ -197,6 +197,9 @@ class Generator:
             answers = write_signed(self._players, task.relation, task.sources, task.config)
         else:
             answers = self._torch_systems.write(task.system.name, task.relation, task.sources, task.config)
+        for own, remarks in zip(answers, task.remarks, strict=True):
+            if len(own) < task.config.k:
+                remarks.append(f"{len(own)} answers were found, {task.config.k} asked for")
         return [self._realised(own) for own in answers] if task.config.needs_encoder else answers
 
     # Stage 1

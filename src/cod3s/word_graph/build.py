@@ -25,7 +25,8 @@ from cod3s.word_graph.inflections import find_bases
 from cod3s.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use
-MIN_PAIRS = 10
+DOUBT = 30.0
+MIN_PAIRS = 3
 MAX_EDGES = 50
 _WORD = r"[\pL\pN_]+(?:[''’][\pL\pN_]+)*"  # cod3s.text.words, as SQL writes it
 
@@ -46,6 +47,7 @@ def build_word_graph(
     path: Path,
     *,
     discount: float = DISCOUNT,
+    doubt: float = DOUBT,
     min_pairs: int = MIN_PAIRS,
     max_edges: int = MAX_EDGES,
 ) -> WordGraphFacts:
@@ -61,7 +63,13 @@ def build_word_graph(
         connection = connect(Path(spill))
         pairs = _read_pairs(connection, place(str(corpus)), manifest, relation)
         facts = WordGraphFacts(
-            relation, pairs, min_pairs, max_edges, discount, source_is_cause=relation != CAUSE.name
+            relation=relation,
+            pairs=pairs,
+            min_pairs=min_pairs,
+            max_edges=max_edges,
+            discount=discount,
+            doubt=doubt,
+            source_is_cause=relation != CAUSE.name,
         )
         forms = _find_forms(connection)
         edges = list(_find_edges(connection, facts, forms))
@@ -132,7 +140,7 @@ def _find_edges(connection: Any, facts: WordGraphFacts, forms: list[WordForm]) -
         JOIN shares source ON source.side = 'source' AND source.base = counts.source
         JOIN shares target ON target.side = 'target' AND target.base = counts.target
         QUALIFY row_number() OVER (
-            PARTITION BY counts.source ORDER BY {forward} DESC, counts.target
+            PARTITION BY counts.source ORDER BY {forward} * pairs / (pairs + {facts.doubt}) DESC, counts.target
         ) <= {facts.max_edges}
         ORDER BY ALL
     """)

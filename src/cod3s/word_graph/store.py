@@ -25,7 +25,8 @@ CREATE TABLE edges (
 ) WITHOUT ROWID;
 """
 _RELATED = """
-SELECT target, sum(pow(necessity, :balance) * pow(sufficiency, 1 - :balance)) AS strength
+SELECT target,
+  sum(pow(necessity, :balance) * pow(sufficiency, 1 - :balance) * pairs / (pairs + :doubt)) AS strength
 FROM edges WHERE source IN (SELECT value FROM json_each(:sources))
 AND target NOT IN (SELECT value FROM json_each(:sources))
 GROUP BY target ORDER BY strength DESC, target LIMIT :number
@@ -44,6 +45,7 @@ class WordGraphFacts:
     min_pairs: int  # an edge was seen in at least so many
     max_edges: int  # the strongest edges kept a word
     discount: float  # alpha of the scores
+    doubt: float  # the pairs in which an edge must be seen for half of its score to count
     source_is_cause: bool  # else the source is the effect
     format: int = _FORMAT
 
@@ -111,15 +113,16 @@ class WordGraph:
         """Up to `number` words that targets of `source` hold, strongest first; words of the source left out.
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
-        causal strength of Luo et al. 2016. By default it is the one of the two that goes from source to target:
-        sufficiency where the source is the cause, necessity where it is the effect (docs/baselines.md).
+        causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
+        it is the one of the two scores that goes from source to target: sufficiency where the source is the
+        cause, necessity where it is the effect (docs/baselines.md).
         """
         if balance is None:
             balance = 0.0 if self.facts.source_is_cause else 1.0
         with self._readable():
             sources = json.dumps(self._bases(words(source)))
             found = self._database.execute(
-                _RELATED, {"sources": sources, "balance": balance, "number": number}
+                _RELATED, {"sources": sources, "balance": balance, "doubt": self.facts.doubt, "number": number}
             ).fetchall()
             words_found = (RelatedWord(base, self._forms(base), strength) for base, strength in found)
             return [word for word in words_found if word.forms]
