@@ -7,6 +7,8 @@ bundle/
   code/            the hyperplanes that sign
   bins/            one file of bins a relation
   models/NAME/     the engine's models
+  torch/NAME/      the same weights for torch, where they were asked for
+  words/           one graph of related words a relation, where it was asked for
   MODEL_CARD.md    for people
 """
 

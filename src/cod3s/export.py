@@ -7,14 +7,16 @@ import numpy as np
 
 from cod3s import __version__
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
+from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError
-from cod3s.files import read_json, replaced_folder
+from cod3s.files import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
 from cod3s.train.run import members
+from cod3s.word_graph.build import build_word_graph
 
 QUANTIZATIONS = ("int8", "float32")
 
@@ -27,10 +29,12 @@ def export(
     quantization: str = "int8",
     licence: str = "",
     with_torch: bool = False,
+    word_graph: Path | None = None,
 ) -> BundleFacts:
     """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
 
     `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
+    `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
     """
     if quantization not in QUANTIZATIONS:
         raise Cod3sError(
@@ -69,14 +73,28 @@ def export(
             "licence": licence,
         },
     )
+    if word_graph is not None:
+        _require_same_corpus(word_graph, facts["corpus"])
     with replaced_folder(output) as partial:
         _write_parts(run, partial, bundle, [member.name for member in own])
         if with_torch:
             for member in own:
                 _write_torch(run / member.name / "model", partial / "torch" / member.name)
+        if word_graph is not None:
+            for relation in relations:
+                build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
         (partial / "MODEL_CARD.md").write_text(model_card(bundle), encoding="utf-8")
         write_facts(partial, bundle)
     return read_facts(output)
+
+
+def _require_same_corpus(corpus: Path, trained_on: str) -> None:
+    """An error unless the run was trained on this corpus: a graph of other pairs would know other words."""
+    manifest = existing_file(corpus / MANIFEST)
+    if sha256(manifest) != trained_on:
+        raise Cod3sError(
+            f"the run was not trained on the corpus {corpus}", hint="give the folder that `cod3s train` was given"
+        )
 
 
 def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]) -> None:

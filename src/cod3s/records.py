@@ -76,6 +76,7 @@ class Answer:
     medoid: str = ""
     realised: str = ""  # the signature that the text has, where an encoder looked
     hamming: int | None = None  # between `signature` and `realised`
+    constraint: str = ""  # the word that the text was made to hold in one of its forms (`dpc`)
 
 
 @dataclass(frozen=True)

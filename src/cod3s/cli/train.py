@@ -135,8 +135,14 @@ def export(
     ] = "",
     licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
     with_torch: Annotated[
-        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch.")
+        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
     ] = False,
+    word_graph: Annotated[
+        Path | None,
+        typer.Option(
+            "--word-graph", help="The corpus of the run: add the graph of its words, for the system dpc."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
@@ -144,7 +150,15 @@ def export(
     from cod3s.bundle import sizes
     from cod3s.export import export as export_run
 
-    facts = export_run(run, output, name=name, quantization=quantization, licence=licence, with_torch=with_torch)
+    facts = export_run(
+        run,
+        output,
+        name=name,
+        quantization=quantization,
+        licence=licence,
+        with_torch=with_torch,
+        word_graph=word_graph,
+    )
     size = sum(sizes(output, facts).values())
     if json:
         print_json({"bundle": str(output), "bytes": size})

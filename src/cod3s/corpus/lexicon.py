@@ -72,7 +72,8 @@ _IRREGULAR_PAST = _words(
 )
 
 
-def _third_person(base: str) -> str:
+def third_person(base: str) -> str:
+    """A verb with he, she or it; a noun in the plural is written alike."""
     if base.endswith(("s", "sh", "ch", "x", "z", "o")):
         return base + "es"
     if base.endswith("y") and base[-2] not in "aeou":
@@ -82,7 +83,7 @@ def _third_person(base: str) -> str:
 
 BASE_VERBS = _REGULAR
 # Forms that are as often a noun ("the approach", "her shows"): they count as a verb only where a verb can stand.
-MAYBE_NOUNS = (BASE_VERBS | frozenset(map(_third_person, _REGULAR))) - AUXILIARIES
+MAYBE_NOUNS = (BASE_VERBS | frozenset(map(third_person, _REGULAR))) - AUXILIARIES
 PAST = _words("was were had did wasn't weren't hadn't didn't could couldn't would wouldn't") | _IRREGULAR_PAST
 # Words in -ed that are no past form.
 NO_PAST = _words(

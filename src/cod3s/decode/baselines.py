@@ -1,14 +1,12 @@
 """One-stage systems: the paper's baselines. Sources in, k candidate answers each out."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.players import Players
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.sentences import candidates, write
 from cod3s.decode.signatures import read_signature
-from cod3s.errors import BundleError, Cod3sError
 from cod3s.records import Answer
 
 
@@ -49,15 +47,3 @@ def write_signed(
                 texts.setdefault(text, Answer(text, mean_log_prob(one), mean_log_prob(one), signature=signature))
         answers.append(list(texts.values())[: config.k])
     return answers
-
-
-def write_on_torch(
-    name: str, folder: Path, players: Players, relation: str, sources: Sequence[str], config: DecodeConfig
-) -> list[list[Answer]]:
-    """Searches that the engine does not offer, on the torch weights of the bundle in `folder`."""
-    if not (folder / "torch").is_dir():
-        raise BundleError(
-            f"the system {name!r} needs torch weights, which the bundle {players.facts.name} does not hold",
-            hint="export it again with --with-torch",
-        )
-    raise Cod3sError(f"this version has no search for the system {name!r}", hint="choose another system")

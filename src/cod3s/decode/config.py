@@ -24,9 +24,27 @@ _AT_LEAST_ONE = (
     "baseline_beam",
     "baseline_top_k",
 )
-ONE_STAGE = ("k", "search", "baseline_beam", "baseline_top_k", "temperature", "max_tokens", "check", "seed")
+ONE_STAGE = (
+    "k",
+    "search",
+    "baseline_beam",
+    "baseline_top_k",
+    "diversity_penalty",
+    "temperature",
+    "max_tokens",
+    "check",
+    "seed",
+)
 """The options that have a part in systems of one stage."""
-_NOT_NEGATIVE = ("signature_weight", "prior_weight", "min_hamming", "sentence_weight", "faithful_within", "seed")
+_NOT_NEGATIVE = (
+    "signature_weight",
+    "prior_weight",
+    "min_hamming",
+    "sentence_weight",
+    "faithful_within",
+    "seed",
+    "diversity_penalty",
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,7 @@ class DecodeConfig:
     # Systems of one stage (appendix B of the paper)
     baseline_beam: int = 30  # also how many samples
     baseline_top_k: int = 30
+    diversity_penalty: float = 0.5  # `dbs`: what a token costs that another group has taken (Vijayakumar et al.)
 
     def __post_init__(self) -> None:
         for name, options in CHOICES.items():

@@ -10,7 +10,7 @@ from typing import overload
 from cod3s import __version__
 from cod3s.bins import open_bins
 from cod3s.bundle import BundleFacts, default_bundle
-from cod3s.decode.baselines import write_on_torch, write_plainly, write_signed
+from cod3s.decode.baselines import write_plainly, write_signed
 from cod3s.decode.check import Checker, keep_faithful, open_checker
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.distance import keep_apart
@@ -25,7 +25,8 @@ from cod3s.decode.rerank import (
 )
 from cod3s.decode.sentences import Candidate, choose, write_sentences
 from cod3s.decode.signatures import find_signatures, read_signature
-from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, System, find_system
+from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
+from cod3s.decode.torch_systems import TorchSystems
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, SentenceError
 from cod3s.lsh import from_text
@@ -74,6 +75,10 @@ class Generator:
     def checker(self) -> Checker:
         """Signs texts as the bundle does; opens the bundle's encoder when first asked for."""
         return open_checker(self._folder, self.facts.encoder, self._encoder)
+
+    @cached_property
+    def _torch_systems(self) -> TorchSystems:
+        return TorchSystems(self._folder, self._players)
 
     @overload
     def generate(
@@ -191,9 +196,10 @@ class Generator:
         elif task.system.kind == SIGNED_SENTENCES:
             answers = write_signed(self._players, task.relation, task.sources, task.config)
         else:
-            answers = write_on_torch(
-                task.system.name, self._folder, self._players, task.relation, task.sources, task.config
-            )
+            answers = self._torch_systems.write(task.system.name, task.relation, task.sources, task.config)
+        for own, remarks in zip(answers, task.remarks, strict=True):
+            if len(own) < task.config.k:
+                remarks.append(f"{len(own)} answers were found, {task.config.k} asked for")
         return [self._realised(own) for own in answers] if task.config.needs_encoder else answers
 
     # Stage 1
@@ -365,9 +371,8 @@ class Generator:
         return config
 
     def _note_cuts(self, task: _Task) -> None:
-        engine = (self._players.plain if task.system.kind == SENTENCES else self._players.sentence)(
-            task.relation
-        ).engine
+        plain = task.system.kind in (SENTENCES, TORCH)
+        engine = (self._players.plain if plain else self._players.sentence)(task.relation).engine
         for source, remarks in zip(task.sources, task.remarks, strict=True):
             if engine.cuts(source):
                 remarks.append("the source is longer than the model reads: its end was left out")
