@@ -23,6 +23,9 @@ _HOME = {
     "SignatureTokens": "cod3s.tokens",
     "diversify": "cod3s.diversity",
     "diversify_async": "cod3s.diversity",
+    "DecodeConfig": "cod3s.decode.config",
+    "Generator": "cod3s.decode.generator",
+    "load": "cod3s.decode.generator",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below
