@@ -19,6 +19,8 @@ _HOME = {
     "build_bins": "cod3s.bins",
     "sign": "cod3s.signing",
     "select": "cod3s.selection",
+    "TwoStage": "cod3s.twostage",
+    "SignatureTokens": "cod3s.tokens",
     "diversify": "cod3s.diversity",
     "diversify_async": "cod3s.diversity",
     "DecodeConfig": "cod3s.decode.config",

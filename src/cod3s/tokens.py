@@ -45,11 +45,14 @@ class SignatureTokens:
 
     def names(self) -> list[str]:
         """Every signature token, each once, groups in order, values in counting order."""
-        found: dict[str, None] = {}
-        for place, width in enumerate(self.groups):
-            for value in product("01", repeat=width):
-                found[self._name(place, "".join(value))] = None
-        return list(found)
+        return list(dict.fromkeys(name for names in self.choices() for name in names))
+
+    def choices(self) -> list[list[str]]:
+        """For each place of a signature the tokens that may stand there, values in counting order."""
+        return [
+            [self._name(place, "".join(value)) for value in product("01", repeat=width)]
+            for place, width in enumerate(self.groups)
+        ]
 
     def split(self, signature: str) -> list[str]:
         """The tokens that write a signature."""

@@ -51,7 +51,7 @@ def select(
     min_hamming: Annotated[
         int | None,
         typer.Option(
-            "--min-hamming", min=0, help="Bits within which two say the same; an eighth of --bits unless given."
+            "--min-hamming", min=0, help="Bits within which two say the same; a fifth of --bits unless given."
         ),
     ] = None,
     strict: Annotated[
@@ -61,7 +61,7 @@ def select(
         float, typer.Option("--score-weight", help="Weight of scores against diversity, 0 to below 1 (mmr, dpp).")
     ] = 0.5,
     encoder: EncoderOption = "static",
-    bits: BitsOption = 64,
+    bits: BitsOption = 128,
     seed: SeedOption = 1234,
     json: JsonOption = False,
 ) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.lsh import Packed, from_text, hamming, pack
+from cod3s import lsh
+from cod3s.lsh import from_text, pack
 
 
 @dataclass(frozen=True)
@@ -28,21 +29,9 @@ def keep_apart(signatures: Sequence[str], k: int, *, min_hamming: int, mode: str
     if not signatures:
         return KeptApart((), min_hamming)
     packed = pack(np.stack([from_text(signature) for signature in signatures]))
-    kept = _greedy(packed, k, min_hamming)
-    while mode == "relax" and len(kept) < k and min_hamming > 0:
+    apart = lsh.keep_apart(packed, min_hamming, k)
+    while mode == "relax" and len(apart.kept) < k and min_hamming > 0:
         min_hamming -= 1
-        kept = _greedy(packed, k, min_hamming)
-    if mode == "refill":
-        left = (place for place in range(len(signatures)) if place not in set(kept))
-        kept += [place for place, _ in zip(left, range(k - len(kept)), strict=False)]
-    return KeptApart(tuple(kept), min_hamming)
-
-
-def _greedy(packed: Packed, k: int, min_hamming: int) -> list[int]:
-    kept: list[int] = []
-    for place in range(len(packed)):
-        if len(kept) == k:
-            break
-        if not kept or int(hamming(packed[place], packed[kept]).min()) > min_hamming:
-            kept.append(place)
-    return kept
+        apart = lsh.keep_apart(packed, min_hamming, k)
+    places = apart.order()[:k] if mode == "refill" else apart.kept
+    return KeptApart(tuple(places.tolist()), min_hamming)

@@ -108,6 +108,8 @@ def check_vectors(vectors: Vectors, count: int) -> Vectors:
     given = np.asarray(vectors)
     if given.ndim != 2 or len(given) != count or not given.size:
         raise VectorError(f"vectors of shape {given.shape} were given for {count} candidates, (n, dim) was needed")
+    if not np.isfinite(given).all():
+        raise VectorError("the vectors hold NaN or infinity", hint="look at what the encoder made of each text")
     return given
 
 

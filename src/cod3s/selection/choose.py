@@ -30,7 +30,7 @@ METHODS = {
     "dpp": "greedy determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
 }
-BITS = 64
+BITS = 128
 _WEIGHTED = ("mmr", "dpp")
 _BLOCK = 65_536
 
@@ -52,7 +52,7 @@ def select(
     """Choose k candidates that mean different things, and tell what each of them stands for.
 
     Higher scores are better; without scores the order given is the ranking. Two candidates count as saying the
-    same when their signatures differ in at most `min_hamming` bits (default: an eighth of `bits`). `strict`
+    same when their signatures differ in at most `min_hamming` bits (default: a fifth of `bits`). `strict`
     (signatures only) rather returns fewer than k than any that lie so near. `score_weight` (mmr, dpp) is the
     weight of scores against diversity, 0 to below 1. `vectors` replaces the encoder by vectors of your own.
     """
@@ -70,7 +70,7 @@ def select(
     pool = make_pool(
         texts, numbers, ranked.places, source=space.source, code=space.code, keep_vectors=keep_vectors
     )
-    if pool.vectors is None:
+    if pool.vectors is None or not len(pool.packed):
         rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
     else:
         rows = _choose_by_vectors(pool, pool.vectors, k, method, score_weight, seed)
@@ -91,8 +91,12 @@ def select(
 
 
 def default_min_hamming(bits: int) -> int:
-    """An eighth of the bits, the paper's 2 of 16: cosines above about 0.92 count as the same."""
-    return check_bits(bits) // 8
+    """A fifth of the bits: cosines above about 0.8 count as the same.
+
+    That tells paraphrases from other pairs best on STSbenchmark, for both built-in encoders (docs/select.md). The
+    paper's 2 of 16 stands for a cosine of about 0.9.
+    """
+    return check_bits(bits) // 5
 
 
 @dataclass(frozen=True, eq=False)
