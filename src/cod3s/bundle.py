@@ -38,6 +38,7 @@ class BundleFacts:
     quantization: str
     relations: dict[str, dict[str, str]]  # name → template, inverse
     models: dict[str, dict[str, str]]  # relation → role → folder under models/
+    medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT

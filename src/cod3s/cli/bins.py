@@ -33,6 +33,9 @@ def register(app: typer.Typer) -> None:
     group.command("stats", epilog="Example: cod3s bins stats sentences.txt --bits 4,8,12,16")(stats)
     group.command("show", epilog="Example: cod3s bins show 0110100111010010 --bins bins.sqlite")(show)
     group.command("tree", epilog="Example: cod3s bins tree --bins bins.sqlite --depth 3")(tree)
+    group.command("reword", epilog="Example: cod3s bins reword bundle/ --corpus corpus/ -o own/ --sources 2000")(
+        reword
+    )
     app.add_typer(group, name="bins", no_args_is_help=True)
 
 
@@ -181,3 +184,32 @@ def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int)
 
     rows = sts_rows(read_scored(path), encoder, bits=lengths, seeds=1, first_seed=seed)
     return [row.rho for row in rows if row.code == "random"]
+
+
+def reword(
+    bundle: Annotated[Path, typer.Argument(help="A bundle folder; it is not changed.")],
+    corpus: Annotated[Path, typer.Option("--corpus", help="Its sources are answered: made by `cod3s prepare`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
+    sources: Annotated[int, typer.Option("--sources", min=1, help="Sources to answer, a relation.")] = 2000,
+    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept a bin.")] = 3,
+    json: JsonOption = False,
+) -> None:
+    """Show the model's own sentences in a bundle's bins, where its training sentences cannot be given away.
+
+    The counts stay those of the training corpus; a bin that no answer falls into has no medoid.
+    """
+    from cod3s.bundle import read_facts
+    from cod3s.rewording import reword as reword_bundle
+    from cod3s.train.pairs import read_rows
+
+    asked = {}
+    for name in read_facts(bundle).models:
+        known = list(dict.fromkeys(read_rows(corpus, name, "train").source))
+        asked[name] = known[:: max(1, len(known) // sources)][:sources]  # spread over the whole corpus
+    with progress("answering", sum(map(len, asked.values()))) as advance:
+        found = reword_bundle(bundle, output, asked, samples=samples, progress=advance)
+    if json:
+        print_json({"bundle": str(output), "medoids": found})
+    else:
+        for name, number in found.items():
+            say(f"{name}: {number} bins have a medoid of the model's own")
