@@ -1,4 +1,4 @@
-"""The forms a sentence takes: clean, for embedding, for modelling. Strings in, strings out."""
+"""The forms a sentence takes: clean, for embedding, for modelling, as part of a statement. Strings in, strings out."""
 
 import re
 import unicodedata
@@ -44,6 +44,11 @@ def for_modelling(text: str) -> str:
     if first == "I" or first.startswith(("I'", "I’")) or first[1:] != first[1:].lower():
         return line
     return line[0].lower() + line[1:]
+
+
+def complete(template: str, source: str, target: str) -> str:
+    """The completed statement of a relation, such as "The well ran dry, so we moved." """
+    return for_embedding(template.format(source=for_modelling(source), target=for_modelling(target)))
 
 
 def words(text: str) -> list[str]:
