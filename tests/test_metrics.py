@@ -25,7 +25,7 @@ from cod3s.metrics.lexical import bleu, bleu_diversity, distinct_ngrams, lexical
 from cod3s.metrics.plausibility import (
     SCORERS,
     PairScores,
-    choice_accuracy,
+    choice_credits,
     combine,
     plausibility_bar,
 )
@@ -268,9 +268,9 @@ def test_recall_grows_with_depth_and_radius(drawn: list[tuple[int, list[int]]]) 
     assert scores is not None
     assert scores.found == 1
     recalls = {(recall.depth, recall.radius): recall.recall for recall in scores.recalls}
-    for depth, radius in recalls:
-        assert recalls[depth, radius] <= recalls.get((depth, radius + 1), 1)
-        assert recalls[depth, radius] <= recalls.get((10, radius), 1) or depth == 10
+    for (depth, radius), recall in recalls.items():
+        assert recall <= recalls.get((depth, radius + 1), 1)
+        assert recall <= recalls[10, radius] or depth == 10
 
 
 WHOLE = PairScores(relevance=0.4, forward=-2.0, target_alone=-3.0, backward=-1.0, source_alone=-4.0)
@@ -304,7 +304,7 @@ def test_scores_are_combined(scorer: str, wanted: float) -> None:
 def test_choices_are_counted(
     alternatives: list[tuple[float, float]], answers: list[int], wanted: float, reason: str
 ) -> None:
-    assert choice_accuracy(alternatives, answers) == wanted, reason
+    assert np.mean(choice_credits(alternatives, answers)) == wanted, reason
 
 
 def test_the_bar_is_what_a_typical_wrong_alternative_scores() -> None:
@@ -320,6 +320,7 @@ def test_the_bar_is_what_a_typical_wrong_alternative_scores() -> None:
         ([5], [1], 1.0, "one difference can always go either way"),
         ([2, 4, 6, 8, 10], [1, 2, 3, 4, 5], 2 / 32, "five of one sign: 2 of the 2^5 signings are as extreme"),
         ([2, 4, 6, 8, 10, 3], [1, 2, 3, 4, 5, 3], 2 / 32, "a zero difference takes no part"),
+        ([1] * 16, [0] * 16, math.erfc(4 / math.sqrt(2)), "all tied: z = 68 / 17, variance 16 · 8.5² / 4"),
     ],
 )
 def test_the_signed_rank_test_by_hand(a: list[float], b: list[float], wanted: float, reason: str) -> None:

@@ -1,7 +1,9 @@
-"""The forms a sentence takes: clean, for embedding, for modelling, as part of a statement. Strings in, strings out."""
+"""The forms a sentence takes: clean, for embedding, for modelling, in a statement. Strings in and out."""
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 from cod3s.errors import SentenceError
 
@@ -54,6 +56,11 @@ def complete(template: str, source: str, target: str) -> str:
 def words(text: str) -> list[str]:
     """Lower-cased words: runs of letters and digits, with inner apostrophes. What bin statistics count."""
     return _WORD.findall(text.lower())
+
+
+def settings_line(settings: Mapping[str, Any]) -> str:
+    """What made the figures, in one line under them."""
+    return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _ends_in_punctuation(line: str) -> bool:

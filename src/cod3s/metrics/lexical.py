@@ -71,8 +71,8 @@ def _signature(scorer: Any) -> str:
 @cache
 def _pair_bleu(order: int) -> Any:
     library = require("sacrebleu.metrics", "evaluate")
-    # Not of effective order: BLEU-2 needs a bigram, as in the original. A corpus of one sentence is that sentence's
-    # score, without the advice that `sentence_score` logs each time.
+    # Not of effective order: BLEU-2 needs a bigram, as in the original. A corpus of one sentence has its score
+    # without the advice that `sentence_score` logs each time.
     return library.BLEU(tokenize="13a", smooth_method="none", max_ngram_order=order, effective_order=False)
 
 

@@ -55,13 +55,13 @@ def combine(scores: PairScores, scorer: str) -> float | None:
     return None if first is None or second is None else first + second
 
 
-def choice_accuracy(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> float:
-    """The share of questions whose right alternative scores highest; a tie counts as chance would have it."""
+def choice_credits(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> list[float]:
+    """1 for each question whose right alternative scores highest, else 0; a tie counts as chance would have it."""
     credits = []
     for scores, answer in zip(alternatives, answers, strict=True):
         best = [place for place, score in enumerate(scores) if score == max(scores)]
         credits.append(1.0 / len(best) if answer in best else 0.0)
-    return float(np.mean(credits)) if credits else float("nan")
+    return credits
 
 
 def plausibility_bar(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> float | None:

@@ -34,7 +34,7 @@ def mean_distance(distances: Distances) -> float:
 
 
 def vendi_score(distances: Distances) -> float:
-    """How many different things the set says (Friedman and Dieng 2023): 1 for equal answers, n for orthogonal ones.
+    """How many things the set says (Friedman and Dieng 2023): 1 for equal answers, n for orthogonal ones.
 
     The exponential of the entropy of the eigenvalues of the similarity matrix, divided by n.
     """
