@@ -121,8 +121,13 @@ def test_outputs_of_other_models_may_be_plain_texts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["not json", "[]", '{"source": "x", "answers": []}', '{"source": 1, "relation": "effect", "answers": []}']
-    + ['{"source": "x", "relation": "effect", "answers": [{"txt": "y"}]}'],
+    [
+        "not json",
+        "[]",
+        '{"source": "x", "answers": []}',
+        '{"source": 1, "relation": "effect", "answers": []}',
+        '{"source": "x", "relation": "effect", "answers": [{"txt": "y"}]}',
+    ],
 )
 def test_records_that_are_none_name_their_line(tmp_path: Path, line: str) -> None:
     good = '{"source": "x", "relation": "effect", "answers": ["y"]}'
@@ -322,6 +327,6 @@ def test_two_reports_are_compared_figure_by_figure(tmp_path: Path, static: Encod
     assert float(semantic[4].text) - float(semantic[3].text) == pytest.approx(float(semantic[5].text), abs=0.0015)
     assert semantic[5].parts[0].strong  # no variation between sources, so the intervals are points
     assert "seed" not in settings
+    (tmp_path / "other.json").write_text("[]")
     with pytest.raises(FileFormatError, match="figures"):
-        (tmp_path / "other.json").write_text("[]")
         compare_reports(tmp_path / "one", tmp_path / "other.json")

@@ -18,6 +18,9 @@ _HOME = {
     "open_bins": "cod3s.bins",
     "build_bins": "cod3s.bins",
     "sign": "cod3s.signing",
+    "DecodeConfig": "cod3s.decode.config",
+    "Generator": "cod3s.decode.generator",
+    "load": "cod3s.decode.generator",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - names resolve lazily below

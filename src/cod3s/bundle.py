@@ -79,6 +79,25 @@ def verify(folder: Path, facts: BundleFacts) -> None:
             raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
 
 
+def require_files(folder: Path, facts: BundleFacts) -> None:
+    """An error unless every file of the bundle is there and not empty: quick, where `verify` reads them all."""
+    for name in facts.files:
+        path = folder / name
+        if not path.is_file() or not path.stat().st_size:
+            raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
+
+
+def default_bundle() -> Path:
+    """The bundle that ships inside the package."""
+    folder = Path(__file__).parent / "default_bundle"
+    if not (folder / NAME).is_file():
+        raise BundleError(
+            "this install of cod3s ships no bundle",
+            hint="name one with --bundle FOLDER, or cod3s.load(FOLDER); `cod3s export` makes them",
+        )
+    return folder
+
+
 def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
     """The decoder's vocabulary, in the order in which training numbered it."""
     return Vocabulary(

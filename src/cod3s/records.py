@@ -1,5 +1,6 @@
 """The frozen dataclasses that travel between the parts. They hold values and compute nothing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -50,7 +51,7 @@ class ChosenSignature:
     """A signature that stage 1 chose, and why: scores are None where nothing computed them."""
 
     signature: str
-    rank: int  # before the Hamming rule, from 0
+    rank: int | None  # before the Hamming rule, from 0; None where a user chose it
     score: float | None  # what it was ranked by
     forward: float | None
     backward: float | None
@@ -87,3 +88,9 @@ class AnswerSet:
     settings: dict[str, str | int | float | bool | None]
     answers: tuple[Answer, ...]
     remarks: tuple[str, ...] = ()  # what a reader should know: a relaxed threshold, a cut source
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)

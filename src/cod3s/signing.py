@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
 
-from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
 from cod3s.errors import EncoderError
 from cod3s.lsh import SEED, Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
 from cod3s.records import SentencePair, SignedSentence
@@ -74,6 +74,23 @@ def open_code(name: str, encoder: Encoder, bits: int, seed: int) -> Code:
             hint="fit the code again with `cod3s codes fit`, or choose the encoder it was fitted for",
         )
     return code
+
+
+def open_encoder(id: str) -> Encoder:
+    """The encoder with this id, as bundles and bins files name it; one that is another today is an error."""
+    kind = id.partition(":")[0]
+    names = [kind] if kind in ENCODERS else []  # the embedded model
+    names += [id] if kind == "sbert" else []  # a model that the id names
+    found: list[str] = []
+    for name in names:
+        encoder = load_encoder(name)
+        if encoder.id == id:
+            return encoder
+        found.append(encoder.id)
+    raise EncoderError(
+        f"the encoder {id} is not at hand" + (f", only {' and '.join(found)}" if found else ""),
+        hint="open it with load_encoder and pass it to cod3s.load(…, encoder=…), or with --encoder",
+    )
 
 
 def _compare(vectors: Vectors, signed: Bits) -> tuple[SentencePair, ...]:

@@ -19,6 +19,7 @@ from cod3s.lsh import from_text
 from cod3s.records import Bin
 
 _FORMAT = 1
+_MOST_ASKED = 500  # signatures in one question; old builds of SQLite take 999 values at most
 _SCHEMA = """
 CREATE TABLE facts (content TEXT NOT NULL);
 CREATE TABLE bins (
@@ -100,6 +101,16 @@ class BinsFile:
             )
         found = list(self._select("WHERE signature = ?", signature))
         return found[0] if found else None
+
+    def find(self, signatures: Iterable[str]) -> dict[str, Bin]:
+        """The populated bins and inner nodes among `signatures`, by signature: one question for many."""
+        wanted = list(dict.fromkeys(signatures))
+        found: dict[str, Bin] = {}
+        for start in range(0, len(wanted), _MOST_ASKED):
+            asked = wanted[start : start + _MOST_ASKED]
+            places = ",".join("?" * len(asked))
+            found.update((one.signature, one) for one in self._select(f"WHERE signature IN ({places})", *asked))
+        return found
 
     def neighbours(self, signature: str) -> list[Bin]:
         """The populated bins whose signatures differ in one bit, in order of that bit."""

@@ -11,9 +11,13 @@ from cod3s.tokens import Vocabulary
 
 @dataclass(frozen=True)
 class Reader:
-    """`read` gives the ids of a text; `nothing` are those of an empty source; `tokens[i]` names id i."""
+    """`read` gives the ids of a text; `nothing` are those of an empty source; `tokens[i]` names id i.
+
+    A text that has more ids than the model's positions is cut by `read`; `cuts` says whether it is.
+    """
 
     read: Callable[[str], list[int]]
+    cuts: Callable[[str], bool]
     nothing: list[int]
     pad: int
     tokens: list[str]
@@ -28,7 +32,10 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> R
         def read(text: str) -> list[int]:
             return [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end]
 
-        return Reader(read, [vocabulary.end], vocabulary.pad, vocabulary.tokens)
+        def cuts(text: str) -> bool:
+            return len(vocabulary.encode_text(text)) > limit - 1
+
+        return Reader(read, cuts, [vocabulary.end], vocabulary.pad, vocabulary.tokens)
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
@@ -39,4 +46,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> R
     def read_pieces(text: str) -> list[int]:
         return list(tokenizer.encode(text).ids)
 
-    return Reader(read_pieces, read_pieces(""), names.index("[PAD]"), names, tokenizer)
+    def cuts_pieces(text: str) -> bool:
+        return bool(tokenizer.encode(text).overflowing)
+
+    return Reader(read_pieces, cuts_pieces, read_pieces(""), names.index("[PAD]"), names, tokenizer)

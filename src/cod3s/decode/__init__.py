@@ -1,0 +1,1 @@
+"""Decoding: a source and a bundle → k answers that mean different things."""

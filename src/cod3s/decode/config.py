@@ -1,0 +1,102 @@
+"""The options of decoding as one value: the defaults, the paper's, and checks that they make sense."""
+
+from dataclasses import dataclass, fields, replace
+
+from cod3s.errors import Cod3sError, did_you_mean
+
+CHOICES = {
+    "signature_search": ("beam", "exact"),
+    "rerank_signatures": ("auto", "mmi", "prior", "none"),
+    "apart": ("relax", "refill", "strict"),
+    "search": ("beam", "sample"),
+    "rerank_sentences": ("auto", "mmi", "none"),
+    "normalise": ("text", "original"),
+    "faithful": ("none", "rerank", "filter"),
+}
+_AT_LEAST_ONE = (
+    "k",
+    "signature_beam",
+    "beam",
+    "samples",
+    "top_k",
+    "max_tokens",
+    "per_bin",
+    "baseline_beam",
+    "baseline_top_k",
+)
+_NOT_NEGATIVE = ("signature_weight", "prior_weight", "min_hamming", "sentence_weight", "faithful_within", "seed")
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How k answers are found. `auto` reranks by MMI where the bundle has the backward model, else not.
+
+    A beam is never narrower than the number of results that it must give.
+    """
+
+    k: int = 10
+    # Stage 1, signatures
+    signature_search: str = "beam"
+    signature_beam: int = 100  # also how many `exact` finds
+    rerank_signatures: str = "auto"
+    signature_weight: float = 1000.0  # lambda_s of MMI
+    prior_weight: float = 0.5  # lambda of `prior`
+    min_hamming: int = 2  # chosen signatures differ in more bits than this; 0 switches the rule off
+    apart: str = "relax"
+    # Stage 2, sentences
+    search: str = "beam"
+    beam: int = 40
+    samples: int = 40
+    top_k: int = 40
+    temperature: float = 1.0
+    rerank_sentences: str = "auto"
+    sentence_weight: float = 0.3  # lambda_y of MMI
+    normalise: str = "text"
+    per_bin: int = 1
+    max_tokens: int = 40
+    # What the answers turned out to mean
+    check: bool = False
+    faithful: str = "none"
+    faithful_within: int = 2  # `filter` drops what lies more bits than this from its bin
+    seed: int = 1234  # of sampling
+    # Systems of one stage (appendix B of the paper)
+    baseline_beam: int = 30  # also how many samples
+    baseline_top_k: int = 30
+
+    def __post_init__(self) -> None:
+        for name, options in CHOICES.items():
+            value = getattr(self, name)
+            if value not in options:
+                raise Cod3sError(f"{name} cannot be {value!r}", hint=did_you_mean(str(value), options))
+        for names, least in ((_AT_LEAST_ONE, 1), (_NOT_NEGATIVE, 0)):
+            for name in names:
+                if not getattr(self, name) >= least:
+                    raise Cod3sError(f"{name} is {getattr(self, name)}, it must be at least {least}")
+        if not self.temperature > 0:
+            raise Cod3sError(f"temperature is {self.temperature}, it must be above 0")
+
+    @property
+    def needs_encoder(self) -> bool:
+        """Whether the answers' own signatures are asked for."""
+        return self.check or self.faithful != "none"
+
+    def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
+        """A copy with some values changed; an unknown name is an error that says the nearest."""
+        known = [field.name for field in fields(self)]
+        for name in values:
+            if name not in known:
+                raise Cod3sError(f"decoding has no option {name!r}", hint=did_you_mean(name, known))
+        return replace(self, **values)  # type: ignore[arg-type]
+
+
+DEFAULT = DecodeConfig()
+# Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
+PAPER = DecodeConfig(rerank_signatures="mmi", rerank_sentences="mmi", apart="refill", normalise="original")
+PRESETS = {"default": DEFAULT, "paper": PAPER}
+
+
+def find_preset(name: str) -> DecodeConfig:
+    """The options called `name`."""
+    if name not in PRESETS:
+        raise Cod3sError(f"no decoding preset is called {name!r}", hint=did_you_mean(name, PRESETS))
+    return PRESETS[name]

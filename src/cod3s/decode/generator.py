@@ -1,0 +1,429 @@
+"""The generator: a bundle in, then sources in and k answers each out. The stages in order, top to bottom."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import overload
+
+from cod3s import __version__
+from cod3s.bins import open_bins
+from cod3s.bundle import BundleFacts, default_bundle
+from cod3s.decode.baselines import write_on_torch, write_plainly, write_signed
+from cod3s.decode.check import Checker, keep_faithful, open_checker
+from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.distance import keep_apart
+from cod3s.decode.players import Players, open_players
+from cod3s.decode.rerank import (
+    Ranked,
+    mean_log_prob,
+    rank,
+    rank_against_prior,
+    score_sentences_backward,
+    score_signatures_backward,
+)
+from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.signatures import find_signatures, read_signature
+from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, System, find_system
+from cod3s.encode import Encoder
+from cod3s.errors import BundleError, Cod3sError, SentenceError
+from cod3s.lsh import from_text
+from cod3s.records import Answer, AnswerSet, Bin, ChosenSignature, Hypothesis
+from cod3s.text import clean, for_modelling
+
+MAX_CHARACTERS = 10_000  # of a source: what is longer is no sentence, and a mistake
+BATCH = 16  # sources decoded together: more make it no faster and hold more memory
+
+Given = Sequence[str]
+"""The signatures that a user wants for one source, instead of stage 1."""
+
+
+def load(
+    path: str | Path | None = None, *, encoder: Encoder | None = None, threads: int | None = None
+) -> "Generator":
+    """The generator of the bundle at `path`; without one, of the bundle that ships with the package."""
+    return Generator(default_bundle() if path is None else Path(path), encoder=encoder, threads=threads)
+
+
+@dataclass
+class _Task:
+    """One batch on its way through the stages. `remarks` gathers what each source's reader should know."""
+
+    relation: str
+    system: System
+    config: DecodeConfig
+    sources: list[str]  # in the form that models read
+    given: list[Given | None]
+    remarks: list[list[str]]
+
+
+class Generator:
+    """Answers from one bundle. Engines are opened when first needed; safe to call from several threads."""
+
+    def __init__(self, folder: Path, *, encoder: Encoder | None = None, threads: int | None = None) -> None:
+        self._folder, self._encoder = folder, encoder
+        self._players: Players = open_players(folder, threads)
+
+    @property
+    def facts(self) -> BundleFacts:
+        """What the bundle says of itself."""
+        return self._players.facts
+
+    @cached_property
+    def checker(self) -> Checker:
+        """Signs texts as the bundle does; opens the bundle's encoder when first asked for."""
+        return open_checker(self._folder, self.facts.encoder, self._encoder)
+
+    @overload
+    def generate(
+        self,
+        source: str,
+        relation: str,
+        k: int | None = None,
+        *,
+        system: str = "cod3s",
+        options: DecodeConfig = DEFAULT,
+        signatures: Sequence[Given | None] | None = None,
+    ) -> AnswerSet: ...
+
+    @overload
+    def generate(
+        self,
+        source: list[str],
+        relation: str,
+        k: int | None = None,
+        *,
+        system: str = "cod3s",
+        options: DecodeConfig = DEFAULT,
+        signatures: Sequence[Given | None] | None = None,
+    ) -> list[AnswerSet]: ...
+
+    def generate(
+        self,
+        source: str | list[str],
+        relation: str,
+        k: int | None = None,
+        *,
+        system: str = "cod3s",
+        options: DecodeConfig = DEFAULT,
+        signatures: Sequence[Given | None] | None = None,
+    ) -> AnswerSet | list[AnswerSet]:
+        """The answers to one source, or to each of a list. `k` comes before the k of `options`.
+
+        `signatures` names, for each source, the bins to write in, in place of those that stage 1 would infer.
+        """
+        sources = [source] if isinstance(source, str) else source
+        if signatures is not None and len(signatures) != len(sources):
+            raise Cod3sError(f"{len(signatures)} lists of signatures were given for {len(sources)} sources")
+        given: Sequence[Given | None] = signatures or [None] * len(sources)
+        found = list(
+            self.generate_many(zip(sources, given, strict=True), relation, k, system=system, options=options)
+        )
+        return found[0] if isinstance(source, str) else found
+
+    def generate_many(
+        self,
+        sources: Iterable[str | tuple[str, Given | None]],
+        relation: str,
+        k: int | None = None,
+        *,
+        system: str = "cod3s",
+        options: DecodeConfig = DEFAULT,
+        batch: int = BATCH,
+    ) -> Iterator[AnswerSet]:
+        """The answers to each source, in order, decoded `batch` at a time as they are asked for.
+
+        A source may come with the signatures to write in. Memory does not grow with the number of sources.
+        """
+        self._players.require_relation(relation)
+        chosen = find_system(system)
+        config = chosen.configure(options if k is None else options.with_values(k=k))
+        stream = iter(sources)
+        while block := list(islice(stream, batch)):
+            pairs = [(one, None) if isinstance(one, str) else one for one in block]
+            yield from self._answer(pairs, relation, chosen, config)
+
+    def _answer(
+        self, pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig
+    ) -> list[AnswerSet]:
+        texts = [_checked(source) for source, _ in pairs]
+        task = _Task(
+            relation,
+            system,
+            config,
+            [for_modelling(text) for text in texts],
+            [given for _, given in pairs],
+            [[] for _ in pairs],
+        )
+        if system.kind == COD3S:
+            task.config = self._resolved(task)
+            answers = self._two_stages(task)
+        else:
+            answers = self._one_stage(task)
+        self._note_cuts(task)
+        settings = {"bundle": self.facts.name, "version": __version__, **asdict(task.config)}
+        return [
+            AnswerSet(text, relation, system.name, settings, tuple(own), tuple(remarks))
+            for text, own, remarks in zip(texts, answers, task.remarks, strict=True)
+        ]
+
+    def _two_stages(self, task: _Task) -> list[list[Answer]]:
+        """The method of the paper: infer signatures that lie apart, then write the best sentence of each."""
+        chosen = self._choose_signatures(task)
+        bins = write_sentences(
+            self._players.sentence(task.relation),
+            self._players.vocabulary,
+            task.sources,
+            [[one.signature for one in own] for own in chosen],
+            task.config,
+        )
+        bins = self._rerank_sentences(task, bins)
+        bins = self._check(task, bins, chosen)
+        return [
+            self._answers(task, place, own, choose(candidates, task.config.per_bin))
+            for place, (own, candidates) in enumerate(zip(chosen, bins, strict=True))
+        ]
+
+    def _one_stage(self, task: _Task) -> list[list[Answer]]:
+        if task.system.kind == SENTENCES:
+            answers = write_plainly(self._players, task.relation, task.sources, task.config)
+        elif task.system.kind == SIGNED_SENTENCES:
+            answers = write_signed(self._players, task.relation, task.sources, task.config)
+        else:
+            answers = write_on_torch(
+                task.system.name, self._folder, self._players, task.relation, task.sources, task.config
+            )
+        return [self._realised(own) for own in answers] if task.config.needs_encoder else answers
+
+    # Stage 1
+
+    def _choose_signatures(self, task: _Task) -> list[list[ChosenSignature]]:
+        """Those given for a source, or else those inferred for it."""
+        inferred = [place for place, given in enumerate(task.given) if given is None]
+        if inferred and task.system.oracle:
+            raise Cod3sError(
+                f"the system {task.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
+            )
+        kept: dict[int, list[tuple[str, Ranked | None, int | None]]] = {}
+        for place, own in zip(inferred, self._infer(task, inferred), strict=True):
+            kept[place] = own
+        for place, given in enumerate(task.given):
+            if given is not None:
+                kept[place] = [(self._own_signature(one), None, None) for one in dict.fromkeys(given)]
+        found = self._bins(task.relation, [row[0] for own in kept.values() for row in own])
+        return [[_chosen(*row, found.get(row[0])) for row in kept[place]] for place in range(len(task.sources))]
+
+    def _infer(self, task: _Task, places: Sequence[int]) -> list[list[tuple[str, Ranked | None, int | None]]]:
+        """For each source, the k signatures of the n best that rank first and lie apart."""
+        if not places:
+            return []
+        config, words = task.config, self._players.vocabulary
+        sources = [task.sources[place] for place in places]
+        found = find_signatures(
+            self._players.signature(task.relation),
+            words,
+            sources,
+            search=config.signature_search,
+            best=max(config.signature_beam, config.k),
+        )
+        kept: list[list[tuple[str, Ranked | None, int | None]]] = []
+        for place, own, ranked in zip(places, found, self._rank_signatures(task, sources, found), strict=True):
+            names = [read_signature(words, own[row.place].tokens) or "" for row in ranked]
+            apart = keep_apart(names, config.k, min_hamming=config.min_hamming, mode=config.apart)
+            if apart.min_hamming != config.min_hamming:
+                task.remarks[place].append(
+                    f"too few signatures differ in more than {config.min_hamming} bits: "
+                    f"these differ in more than {apart.min_hamming}"
+                )
+            if len(apart.places) < config.k:
+                task.remarks[place].append(f"{len(apart.places)} signatures were found, {config.k} asked for")
+            kept.append([(names[number], ranked[number], number) for number in apart.places])
+        return kept
+
+    def _rank_signatures(
+        self, task: _Task, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Ranked]]:
+        config, words = task.config, self._players.vocabulary
+        forwards = [[mean_log_prob(one) for one in own] for own in found]
+        if config.rerank_signatures == "mmi":
+            inverse = self._players.inverse(task.relation)
+            assert inverse is not None  # `_resolved` has looked
+            backwards = score_signatures_backward(inverse, words, sources, found)
+            return [rank(f, b, config.signature_weight) for f, b in zip(forwards, backwards, strict=True)]
+        if config.rerank_signatures == "prior":
+            return self._rank_against_prior(task, found)
+        return [rank(own) for own in forwards]
+
+    def _rank_against_prior(self, task: _Task, found: Sequence[Sequence[Hypothesis]]) -> list[list[Ranked]]:
+        path = self._bins_path(task.relation)
+        if not path.is_file():
+            raise BundleError(
+                f"the bundle {self.facts.name} has no bins of {task.relation!r}, which `prior` needs",
+                hint="choose --rerank-signatures mmi or none",
+            )
+        words = self._players.vocabulary
+        names = [[read_signature(words, one.tokens) or "" for one in own] for own in found]
+        with open_bins(path) as bins:
+            sentences = bins.facts.sentences
+            counts = {
+                one.signature: one.count for one in bins.find(name for own in names for name in own).values()
+            }
+        return [
+            rank_against_prior(
+                own,
+                [counts.get(name, 0) for name in its],
+                sentences=sentences,
+                bits=self.facts.bits,
+                weight=task.config.prior_weight,
+            )
+            for own, its in zip(found, names, strict=True)
+        ]
+
+    # Stage 2
+
+    def _rerank_sentences(self, task: _Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
+        """By MMI, with one backward call for all candidates of the batch."""
+        if task.config.rerank_sentences != "mmi":
+            return bins
+        backward = self._players.backward(task.relation)
+        assert backward is not None  # `_resolved` has looked
+        pairs = [
+            (source, one.text)
+            for source, own in zip(task.sources, bins, strict=True)
+            for candidates in own
+            for one in candidates
+        ]
+        scores = score_sentences_backward(backward, self._players.vocabulary, pairs)
+
+        def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+            rows = rank(
+                [one.forward for one in candidates],
+                [scores[source, one.text] for one in candidates],
+                task.config.sentence_weight,
+            )
+            return [replace(candidates[row.place], score=row.score, backward=row.backward) for row in rows]
+
+        return [
+            [reranked(source, candidates) for candidates in own]
+            for source, own in zip(task.sources, bins, strict=True)
+        ]
+
+    def _check(
+        self, task: _Task, bins: list[list[list[Candidate]]], chosen: list[list[ChosenSignature]]
+    ) -> list[list[list[Candidate]]]:
+        """The candidates with their own signatures, ranked or filtered by them where that is asked for."""
+        config = task.config
+        if not config.needs_encoder:
+            return bins
+        if config.faithful == "none":  # only what is returned needs to be signed
+            bins = [choose(own, config.per_bin) for own in bins]
+        signed = [
+            self.checker.realise(own, [one.signature for one in its])
+            for own, its in zip(bins, chosen, strict=True)
+        ]
+        return [
+            [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in its]
+            for its in signed
+        ]
+
+    def _answers(
+        self, task: _Task, place: int, chosen: Sequence[ChosenSignature], bins: Sequence[Sequence[Candidate]]
+    ) -> list[Answer]:
+        empty = sum(not own for own in bins)
+        if empty:
+            why = "faithful or new" if task.config.faithful == "filter" else "new"
+            task.remarks[place].append(f"{empty} of {len(chosen)} bins had no sentence that was {why}")
+        return [_answer(signature, one) for signature, own in zip(chosen, bins, strict=True) for one in own]
+
+    # What the stages share
+
+    def _resolved(self, task: _Task) -> DecodeConfig:
+        """The options with `auto` decided; MMI that was asked for and cannot be had is an error."""
+        config, relation = task.config, task.relation
+        needs = {
+            "rerank_signatures": (self._players.inverse, "p(source given signature)"),
+            "rerank_sentences": (self._players.backward, "p(source given sentence)"),
+        }
+        for name, (find, what) in needs.items():
+            asked = getattr(config, name)
+            inferring = name == "rerank_sentences" or any(given is None for given in task.given)
+            if asked not in ("auto", "mmi") or not inferring:
+                continue
+            there = find(relation) is not None
+            if asked == "mmi" and not there:
+                raise BundleError(
+                    f"MMI needs {what}, and the bundle {self.facts.name} has no model of it for {relation!r}",
+                    hint=f"choose none for {name.replace('_', ' ')}, or train the inverse relation too",
+                )
+            if not there:
+                for remarks in task.remarks:
+                    remarks.append(f"not reranked by MMI: the bundle has no model of {what}")
+            config = config.with_values(**{name: "mmi" if there else "none"})
+        return config
+
+    def _note_cuts(self, task: _Task) -> None:
+        engine = (self._players.plain if task.system.kind == SENTENCES else self._players.sentence)(
+            task.relation
+        ).engine
+        for source, remarks in zip(task.sources, task.remarks, strict=True):
+            if engine.cuts(source):
+                remarks.append("the source is longer than the model reads: its end was left out")
+
+    def _own_signature(self, signature: str) -> str:
+        from_text(signature, self.facts.bits)
+        return signature
+
+    def _realised(self, answers: Sequence[Answer]) -> list[Answer]:
+        signed = self.checker.sign([answer.text for answer in answers])
+        return [replace(answer, realised=realised) for answer, realised in zip(answers, signed, strict=True)]
+
+    def _bins_path(self, relation: str) -> Path:
+        return self._folder / "bins" / f"{relation}.sqlite"
+
+    def _bins(self, relation: str, signatures: Sequence[str]) -> dict[str, Bin]:
+        """The bins of these signatures, as far as the bundle knows them."""
+        path = self._bins_path(relation)
+        if not path.is_file():
+            return {}
+        with open_bins(path) as bins:  # opened for each batch: SQLite files are bound to a thread
+            return bins.find(signatures)
+
+
+def _checked(source: str) -> str:
+    if len(source) > MAX_CHARACTERS:
+        raise SentenceError(
+            f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
+            hint="give one sentence; a file with one a line goes to --input",
+        )
+    return clean(source)
+
+
+def _chosen(signature: str, ranked: Ranked | None, number: int | None, found: Bin | None) -> ChosenSignature:
+    return ChosenSignature(
+        signature,
+        rank=number,
+        score=ranked.score if ranked else None,
+        forward=ranked.forward if ranked else None,
+        backward=ranked.backward if ranked else None,
+        count=found.count if found else 0,
+        medoid=found.medoid if found else "",
+    )
+
+
+def _answer(signature: ChosenSignature, one: Candidate) -> Answer:
+    return Answer(
+        text=one.text,
+        score=one.score,
+        forward=one.forward,
+        backward=one.backward,
+        signature=signature.signature,
+        signature_rank=signature.rank,
+        signature_score=signature.score,
+        signature_forward=signature.forward,
+        signature_backward=signature.backward,
+        count=signature.count,
+        medoid=signature.medoid,
+        realised=one.realised,
+        hamming=one.hamming,
+    )

@@ -1,0 +1,243 @@
+"""The engine that runs an exported model: search, sample, score and weigh, on CTranslate2, without torch.
+
+Requests in, hypotheses out, all batched; knows nothing about relations, signatures or what scores are for.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import BundleError
+from cod3s.model.reader import Reader
+from cod3s.records import Hypothesis
+from cod3s.tokens import Vocabulary
+
+LogProbs = npt.NDArray[np.float64]
+
+# Sizes of the batches in which the processor is busy and its cache is not overrun (docs/performance.md).
+_BATCH_ROWS = 320  # requests times beams or samples
+_BATCH_TOKENS = 2048  # tokens read, for scoring
+
+_SEEDING = Lock()  # the engine's random seed belongs to the whole process
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the encoder reads (None: nothing) and the ids that the decoder starts with, a role's tag first."""
+
+    source: str | None
+    prefix: tuple[int, ...]
+
+
+class Engine(Protocol):
+    """What decoding needs of a model. Log-probabilities are sums of natural logarithms after the prefix."""
+
+    def search(
+        self,
+        requests: Sequence[Request],
+        *,
+        beam: int,
+        best: int,
+        max_tokens: int,
+        only: Sequence[int] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The `best` hypotheses of each request by length-normalised beam search, best first.
+
+        With `only`, exactly `max_tokens` tokens among those ids are written, and no end.
+        """
+        ...
+
+    def sample(
+        self,
+        requests: Sequence[Request],
+        *,
+        samples: int,
+        top_k: int,
+        temperature: float,
+        max_tokens: int,
+        seed: int,
+    ) -> list[list[Hypothesis]]:
+        """`samples` draws with replacement, each token among the `top_k` likeliest; the same for the same seed."""
+        ...
+
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+    ) -> list[Hypothesis]:
+        """Each continuation after its request's prefix, and, unless `end` is False, the end token."""
+        ...
+
+    def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
+        """The log-probability of each of `tokens` to come next, if it is one of them: (requests, tokens)."""
+        ...
+
+    def cuts(self, source: str) -> bool:
+        """Whether the source is longer than the encoder reads; what is over is left out."""
+        ...
+
+
+class FastEngine:
+    """An engine's model folder, open. One single-threaded worker a core: batches run side by side."""
+
+    def __init__(
+        self, folder: Path, reader: Reader, vocabulary: Vocabulary, *, positions: int, threads: int | None = None
+    ) -> None:
+        self._folder, self._reader, self._positions = folder, reader, positions
+        self._names = vocabulary.tokens
+        self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
+        self._end = vocabulary.end
+        self._threads = threads or os.cpu_count() or 1
+        self._model = self._open(inter_threads=self._threads, intra_threads=1)
+
+    def search(
+        self,
+        requests: Sequence[Request],
+        *,
+        beam: int,
+        best: int,
+        max_tokens: int,
+        only: Sequence[int] | None = None,
+    ) -> list[list[Hypothesis]]:
+        options: dict[str, Any] = {"beam_size": beam, "num_hypotheses": best}
+        if only is not None:
+            kept = set(only)
+            options["suppress_sequences"] = [[name] for n, name in enumerate(self._names) if n not in kept]
+        return self._by_prefix_length(self._model, requests, max_tokens, only is not None, options)
+
+    def sample(
+        self,
+        requests: Sequence[Request],
+        *,
+        samples: int,
+        top_k: int,
+        temperature: float,
+        max_tokens: int,
+        seed: int,
+    ) -> list[list[Hypothesis]]:
+        options = {
+            "beam_size": 1,
+            "num_hypotheses": samples,
+            "sampling_topk": top_k,
+            "sampling_temperature": temperature,
+        }
+        with _freshly_seeded(seed):
+            # A worker draws its seed when it first samples, so only a new one repeats; it may be but one.
+            model = self._open(inter_threads=1, intra_threads=self._threads)
+            found = self._by_prefix_length(model, requests, max_tokens, False, options)
+        return [sorted(own, key=lambda one: -one.log_prob / one.length) for own in found]
+
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+    ) -> list[Hypothesis]:
+        rows = list(zip(requests, continuations, strict=True))
+        if not rows:
+            return []
+        written = [
+            (*request.prefix, *tokens)[: max(self._positions, len(request.prefix))] for request, tokens in rows
+        ]
+        read = [self._read(request.source) for request in requests]
+        total = sum(map(len, read))
+        results = self._model.score_batch(
+            read,
+            [[self._names[number] for number in ids] for ids in written],
+            max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, read)),
+            batch_type="tokens",
+        )
+        return [
+            _scored(ids[len(request.prefix) :], result.log_probs[len(request.prefix) - 1 :], end)
+            for (request, _), ids, result in zip(rows, written, results, strict=True)
+        ]
+
+    def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
+        logits = np.empty((len(requests), len(tokens)))
+        for length, rows in _rows_by_prefix_length(requests):
+            own = [requests[row] for row in rows]
+            options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
+            for row, result in zip(rows, self._translate(self._model, own, options), strict=True):
+                logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
+        shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+        weights: LogProbs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return weights
+
+    def cuts(self, source: str) -> bool:
+        return self._reader.cuts(source)
+
+    def _open(self, *, inter_threads: int, intra_threads: int) -> Any:
+        import ctranslate2
+
+        try:
+            return ctranslate2.Translator(
+                str(self._folder), inter_threads=inter_threads, intra_threads=intra_threads
+            )
+        except (RuntimeError, ValueError) as error:
+            raise BundleError(
+                f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
+            ) from error
+
+    def _by_prefix_length(
+        self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
+    ) -> list[list[Hypothesis]]:
+        """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
+        found: list[list[Hypothesis]] = [[] for _ in requests]
+        for length, rows in _rows_by_prefix_length(requests):
+            given = length - 1  # the engine does not count the tag
+            most = min(given + max_tokens, self._positions - 1)
+            lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 1}
+            own = [requests[row] for row in rows]
+            for row, result in zip(rows, self._translate(model, own, {**options, **lengths}), strict=True):
+                pairs = zip(result.hypotheses, result.scores, strict=True)
+                found[row] = [self._hypothesis(names, score, given) for names, score in pairs]
+        return found
+
+    def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
+        rows = max(options["beam_size"], options.get("num_hypotheses", 1))
+        even = -(-len(requests) // self._threads)
+        return model.translate_batch(
+            [self._read(request.source) for request in requests],
+            target_prefix=[[self._names[number] for number in request.prefix] for request in requests],
+            max_batch_size=max(1, min(_BATCH_ROWS // rows, even)),
+            return_scores=True,
+            return_end_token=True,
+            **options,
+        )
+
+    def _hypothesis(self, names: list[str], score: float, given: int) -> Hypothesis:
+        """The engine divides the sum by the number of all tokens it counts: prefix, text and end."""
+        ids = [self._ids[name] for name in names]
+        ended = bool(ids) and ids[-1] == self._end
+        return Hypothesis(
+            tuple(ids[given:-1] if ended else ids[given:]), score * len(ids), max(1, len(ids) - given)
+        )
+
+    def _read(self, source: str | None) -> list[str]:
+        ids = self._reader.nothing if source is None else self._reader.read(source)
+        return [self._reader.tokens[number] for number in ids]
+
+
+def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypothesis:
+    kept = log_probs if end else log_probs[:-1]
+    return Hypothesis(tokens, sum(kept), len(kept))
+
+
+def _rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, list[int]]]:
+    def length(row: int) -> int:
+        return len(requests[row].prefix)
+
+    for found, rows in groupby(sorted(range(len(requests)), key=length), key=length):
+        yield found, list(rows)
+
+
+@contextmanager
+def _freshly_seeded(seed: int) -> Iterator[None]:
+    import ctranslate2
+
+    with _SEEDING:
+        ctranslate2.set_random_seed(seed)
+        yield
