@@ -4,14 +4,16 @@ Outputs of other people's models need only `source`, `relation` and `answers`, w
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.files import open_text, replaced_file
 from cod3s.records import Answer, AnswerSet
+from cod3s.text import clean
 
 _ANSWER_FIELDS = {field.name for field in fields(Answer)}
 
@@ -53,6 +55,17 @@ def read_systems(paths: Iterable[Path]) -> dict[str, list[AnswerSet]]:
             for answers in read_outputs(file):
                 systems.setdefault(answers.system, []).append(answers)
     return systems
+
+
+def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData | None) -> EvaluationData:
+    """What the outputs answer: the items of `data` that they have, or, without data, their own sources."""
+    answered = {(own.relation, clean(own.source)): None for sets in systems.values() for own in sets}
+    if data is None:
+        return EvaluationData("stored outputs", "", tuple(Item(*key) for key in answered))
+    kept = tuple(item for item in data.items if (item.relation, item.source) in answered)
+    if not kept:
+        raise Cod3sError(f"the outputs answer no source of {data.name}", hint="name the data that they answer")
+    return EvaluationData(data.name, data.sha256, kept, data.questions)
 
 
 def _answer_set(record: Any, name: str) -> AnswerSet:
