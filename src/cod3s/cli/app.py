@@ -8,7 +8,7 @@ import traceback
 import typer
 
 from cod3s import __version__
-from cod3s.cli import bench, bins, codes, evaluate, generate, harvest, prepare, sign, sts, train
+from cod3s.cli import bench, bins, codes, evaluate, generate, harvest, prepare, sign, sts, sweep, train
 from cod3s.errors import Cod3sError
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def root(
     _debug = debug
 
 
-for group in (generate, sign, bins, codes, sts, harvest, prepare, train, evaluate, bench):
+for group in (generate, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, bench):
     group.register(app)
 
 

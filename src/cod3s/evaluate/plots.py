@@ -72,9 +72,11 @@ def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str,
     return _svg(figure)
 
 
-def lines(series: Sequence[Series], x_name: str, y_name: str) -> str:
-    """A line for each series, with a legend."""
+def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False) -> str:
+    """A line for each series, with a legend; `log` for values of many magnitudes, 0 among them."""
     figure, axes = _axes(x_name, y_name)
+    if log:
+        axes.set_xscale("symlog", linthresh=1)
     for own in series:
         axes.plot(own.x, own.y, marker="o", markersize=3, label=own.name)
     axes.legend(fontsize=8, frameon=False, labelcolor=_INK)
