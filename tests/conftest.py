@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cod3s.encode import Encoder, load_encoder
+from tiny_bundle import TinyBundle, make_tiny_bundle
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -37,6 +38,11 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the shared data folder is not here; smaller tests cover the same code")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tmp_path_factory: pytest.TempPathFactory) -> TinyBundle:
+    return make_tiny_bundle(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture

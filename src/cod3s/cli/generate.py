@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cod3s.decode.config import DecodeConfig
     from cod3s.decode.generator import Generator
 
+_SHOWN = ("bundle", "rerank_signatures", "min_hamming", "search", "beam", "rerank_sentences", "seed")
 _STAGE_1, _STAGE_2, _CHECK = "Stage 1, signatures", "Stage 2, sentences", "What the answers turned out to mean"
 
 BundleOption = Annotated[
@@ -193,6 +194,6 @@ def _print_answers(found: AnswerSet) -> None:
         return cells + ([off if signed else answer.realised] if checked else [])
 
     rows = [row(number, answer) for number, answer in enumerate(found.answers, 1)]
-    shown = ("bundle", "rerank_signatures", "min_hamming", "search", "beam", "rerank_sentences", "seed")
-    settings = {"system": found.system, **{name: found.settings[name] for name in shown}}
+    shown = {name: value for name, value in found.settings.items() if name in _SHOWN}
+    settings = {"system": found.system, **shown}
     print_table(f"{found.relation} of: {found.source}", columns, rows, settings_line(settings))

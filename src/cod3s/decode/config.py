@@ -24,6 +24,8 @@ _AT_LEAST_ONE = (
     "baseline_beam",
     "baseline_top_k",
 )
+ONE_STAGE = ("k", "search", "baseline_beam", "baseline_top_k", "temperature", "max_tokens", "check", "seed")
+"""The options that have a part in systems of one stage."""
 _NOT_NEGATIVE = ("signature_weight", "prior_weight", "min_hamming", "sentence_weight", "faithful_within", "seed")
 
 

@@ -12,7 +12,7 @@ from cod3s.bins import open_bins
 from cod3s.bundle import BundleFacts, default_bundle
 from cod3s.decode.baselines import write_on_torch, write_plainly, write_signed
 from cod3s.decode.check import Checker, keep_faithful, open_checker
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.distance import keep_apart
 from cod3s.decode.players import Players, open_players
 from cod3s.decode.rerank import (
@@ -162,7 +162,7 @@ class Generator:
         else:
             answers = self._one_stage(task)
         self._note_cuts(task)
-        settings = {"bundle": self.facts.name, "version": __version__, **asdict(task.config)}
+        settings = {"bundle": self.facts.name, "version": __version__, **_settings(task)}
         return [
             AnswerSet(text, relation, system.name, settings, tuple(own), tuple(remarks))
             for text, own, remarks in zip(texts, answers, task.remarks, strict=True)
@@ -347,8 +347,10 @@ class Generator:
         }
         for name, (find, what) in needs.items():
             asked = getattr(config, name)
-            inferring = name == "rerank_sentences" or any(given is None for given in task.given)
-            if asked not in ("auto", "mmi") or not inferring:
+            if asked not in ("auto", "mmi"):
+                continue
+            if name == "rerank_signatures" and None not in task.given:  # there is nothing to rank
+                config = config.with_values(rerank_signatures="none")
                 continue
             there = find(relation) is not None
             if asked == "mmi" and not there:
@@ -388,6 +390,12 @@ class Generator:
             return {}
         with open_bins(path) as bins:  # opened for each batch: SQLite files are bound to a thread
             return bins.find(signatures)
+
+
+def _settings(task: _Task) -> dict[str, str | int | float | bool | None]:
+    """The options that had a part in the answers."""
+    values = asdict(task.config)
+    return values if task.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
 
 
 def _checked(source: str) -> str:

@@ -26,6 +26,8 @@ LogProbs = npt.NDArray[np.float64]
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 
+_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
+
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
 
@@ -128,8 +130,9 @@ class FastEngine:
             "sampling_temperature": temperature,
         }
         with _freshly_seeded(seed):
-            # A worker draws its seed when it first samples, so only a new one repeats; it may be but one.
-            model = self._open(inter_threads=1, intra_threads=self._threads)
+            # A worker takes its seed when it first samples, so only a new one repeats; with more than one, or
+            # with threads of its own, what is drawn would depend on their number and their timing.
+            model = self._open(inter_threads=1, intra_threads=1)
             found = self._by_prefix_length(model, requests, max_tokens, False, options)
         return [sorted(own, key=lambda one: -one.log_prob / one.length) for own in found]
 
@@ -189,16 +192,16 @@ class FastEngine:
         for length, rows in _rows_by_prefix_length(requests):
             given = length - 1  # the engine does not count the tag
             most = min(given + max_tokens, self._positions - 1)
-            lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 1}
+            lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
             own = [requests[row] for row in rows]
             for row, result in zip(rows, self._translate(model, own, {**options, **lengths}), strict=True):
                 pairs = zip(result.hypotheses, result.scores, strict=True)
-                found[row] = [self._hypothesis(names, score, given) for names, score in pairs]
+                found[row] = [self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD]
         return found
 
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
         rows = max(options["beam_size"], options.get("num_hypotheses", 1))
-        even = -(-len(requests) // self._threads)
+        even = -(-len(requests) // model.num_translators)
         return model.translate_batch(
             [self._read(request.source) for request in requests],
             target_prefix=[[self._names[number] for number in request.prefix] for request in requests],

@@ -1,0 +1,368 @@
+"""The stages of decoding, each alone: properties against brute force, and case tables with a fake model."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import log
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cod3s.bench import bench_sentences
+from cod3s.decode.check import keep_faithful
+from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
+from cod3s.decode.distance import keep_apart
+from cod3s.decode.players import Player, Players, open_players
+from cod3s.decode.rerank import (
+    mean_log_prob,
+    rank,
+    rank_against_prior,
+    score_sentences_backward,
+    score_signatures_backward,
+)
+from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.signatures import find_signatures, group_tokens, read_signature
+from cod3s.decode.systems import SYSTEMS, find_system
+from cod3s.errors import Cod3sError
+from cod3s.model.engine import Request
+from cod3s.records import Hypothesis
+from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from fake_engine import FakeEngine
+from tiny_bundle import SOURCES, TinyBundle
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("decode") / "tokens.model"
+    train_pieces(bench_sentences(300), path, 300)
+    return path
+
+
+@pytest.fixture(scope="module")
+def words(pieces: Path) -> Vocabulary:
+    return Vocabulary(pieces, ["<effect:sentence>"], SignatureTokens(6, 2, positional=True))
+
+
+# Stage 1: the exact search
+
+
+def all_signatures(player: Player, words: Vocabulary, source: str) -> list[tuple[float, str]]:
+    """Every signature with its log-probability, likeliest first, by looking at all of them."""
+    rows: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for group in group_tokens(words):
+        weights = player.engine.weigh([player.request(source, tokens) for _, tokens in rows], group)
+        rows = [
+            (total + float(weight), (*tokens, token))
+            for (total, tokens), row in zip(rows, weights, strict=True)
+            for token, weight in zip(group, row, strict=True)
+        ]
+    return sorted(((total, read_signature(words, tokens) or "") for total, tokens in rows), reverse=True)
+
+
+@pytest.mark.parametrize("bits_per_token", [1, 2, 4, 6])
+@pytest.mark.parametrize("positional", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_exact_search_finds_the_true_best(
+    bits_per_token: int, positional: bool, seed: int, pieces: Path
+) -> None:
+    words = Vocabulary(pieces, ["<t>"], SignatureTokens(6, bits_per_token, positional))
+    player = Player(FakeEngine(seed), words.id("<t>"))
+    found = find_signatures(player, words, ["a", "b"], search="exact", best=20)
+    for source, own in zip(("a", "b"), found, strict=True):
+        wanted = all_signatures(player, words, source)[:20]
+        assert [read_signature(words, one.tokens) for one in own] == [name for _, name in wanted]
+        assert [one.log_prob for one in own] == pytest.approx([total for total, _ in wanted])
+
+
+def test_the_exact_search_can_go_on_to_the_last_signature(words: Vocabulary) -> None:
+    (found,) = find_signatures(Player(FakeEngine(1), 0), words, ["a"], search="exact", best=1000)
+    assert len({one.tokens for one in found}) == 64
+    assert sum(2.718281828459045**one.log_prob for one in found) == pytest.approx(1.0)
+
+
+def test_the_exact_search_asks_in_batches(words: Vocabulary) -> None:
+    """All sources in step: a few calls, not one a prefix."""
+    engine = FakeEngine(2)
+    find_signatures(Player(engine, 0), words, [str(number) for number in range(20)], search="exact", best=10)
+    assert len(engine.calls) < 20 < sum(number for _, number in engine.calls)
+
+
+def test_on_a_trained_model_exact_agrees_with_brute_force_and_the_beam_is_near(tiny_bundle: TinyBundle) -> None:
+    players = open_players(tiny_bundle.exact)
+    player, words = players.signature("effect"), players.vocabulary
+    exact = find_signatures(player, words, SOURCES, search="exact", best=30)
+    for source, own in zip(SOURCES, exact, strict=True):
+        wanted = all_signatures(player, words, source)[:30]
+        assert [one.log_prob for one in own] == pytest.approx([total for total, _ in wanted], abs=1e-3)
+    beam = find_signatures(player, words, SOURCES, search="beam", best=30)
+    assert [own[0].tokens for own in beam] == [own[0].tokens for own in exact]
+    shared = [len({one.tokens for one in a} & {one.tokens for one in b}) for a, b in zip(beam, exact, strict=True)]
+    assert min(shared) >= 20
+
+
+def test_a_beam_of_misplaced_tokens_gives_way_to_the_exact_search(words: Vocabulary) -> None:
+    """Positional tokens in the wrong order write no signature; a model that has learned little does that."""
+    good = tuple(words.encode_signature("011011"))
+    engine = FakeEngine(3, found=lambda request: [Hypothesis(good[::-1], -1.0, 3)] * 10)
+    player = Player(engine, 0)
+    found = find_signatures(player, words, ["a"], search="beam", best=5)
+    assert found == find_signatures(player, words, ["a"], search="exact", best=5)
+
+
+# The Hamming rule
+
+SIGNATURES = st.lists(st.text("01", min_size=8, max_size=8), min_size=1, max_size=40, unique=True)
+
+
+def differ(a: str, b: str) -> int:
+    return sum(x != y for x, y in zip(a, b, strict=True))
+
+
+def greedy(signatures: Sequence[str], k: int, t: int) -> list[int]:
+    """The rule as the paper says it."""
+    kept: list[int] = []
+    for place, signature in enumerate(signatures):
+        if all(differ(signature, signatures[other]) > t for other in kept):
+            kept.append(place)
+    return kept[:k]
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_the_hamming_rule_is_greedy_in_rank_order(signatures: list[str], k: int, t: int) -> None:
+    strict = keep_apart(signatures, k, min_hamming=t, mode="strict")
+    assert list(strict.places) == greedy(signatures, k, t)
+    assert strict.min_hamming == t
+    assert all(differ(signatures[a], signatures[b]) > t for a, b in combinations(strict.places, 2))
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_relaxing_stops_at_the_largest_t_that_gives_k(signatures: list[str], k: int, t: int) -> None:
+    found = keep_apart(signatures, k, min_hamming=t, mode="relax")
+    enough = [lower for lower in range(t, -1, -1) if len(greedy(signatures, k, lower)) == k]
+    assert found.min_hamming == (enough[0] if enough else 0)
+    assert list(found.places) == greedy(signatures, k, found.min_hamming)
+    assert len(found.places) == min(k, len(signatures))
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_refilling_demotes_and_drops_nothing_that_is_needed(signatures: list[str], k: int, t: int) -> None:
+    kept = greedy(signatures, k, t)
+    left = [place for place in range(len(signatures)) if place not in kept]
+    assert list(keep_apart(signatures, k, min_hamming=t, mode="refill").places) == (kept + left)[:k]
+
+
+APART = [
+    ("one is always kept", ["0000"], 3, 9, "relax", (0,), 0),
+    ("k = 1 needs no distance", ["0000", "1111"], 1, 4, "strict", (0,), 4),
+    ("the better of two near ones stays", ["0000", "0001", "1111"], 2, 2, "strict", (0, 2), 2),
+    ("distance t itself is too near", ["0000", "0011"], 2, 2, "strict", (0,), 2),
+    ("relaxed by one", ["0000", "0011"], 2, 2, "relax", (0, 1), 1),
+    ("none given", [], 3, 2, "relax", (), 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("why", "signatures", "k", "t", "mode", "places", "reached"), APART, ids=[why for why, *_ in APART]
+)
+def test_keep_apart(
+    why: str, signatures: list[str], k: int, t: int, mode: str, places: tuple[int, ...], reached: int
+) -> None:
+    found = keep_apart(signatures, k, min_hamming=t, mode=mode)
+    assert (found.places, found.min_hamming) == (places, reached)
+
+
+# Reranking
+
+SCORES = st.lists(st.tuples(st.floats(-9, 0), st.floats(-9, 0)), min_size=1, max_size=30)
+
+
+@given(SCORES, st.floats(0, 2000))
+def test_mmi_orders_by_the_weighted_sum(scores: list[tuple[float, float]], weight: float) -> None:
+    found = rank([f for f, _ in scores], [b for _, b in scores], weight)
+    sums = [f + weight * b for f, b in scores]
+    assert [row.score for row in found] == sorted(sums, reverse=True)
+    assert all((row.forward, row.backward) == scores[row.place] for row in found)
+    assert sorted(row.place for row in found) == list(range(len(scores)))
+
+
+def test_equal_scores_keep_their_order() -> None:
+    assert [row.place for row in rank([-1.0, -1.0, -0.5], [-2.0, -2.0, -2.5], 1.0)] == [0, 1, 2]
+
+
+def test_the_papers_weight_of_signatures_is_in_effect_the_backward_score() -> None:
+    """With lambda 1000 a difference of 0.01 backward outweighs one of 9 forward."""
+    assert [row.place for row in rank([-0.1, -9.0], [-3.01, -3.0], 1000.0)] == [1, 0]
+
+
+@given(st.lists(st.floats(-20, 0), min_size=1, max_size=20), st.integers(0, 1000), st.floats(0, 3))
+def test_bins_of_one_size_leave_the_forward_order(log_probs: list[float], count: int, weight: float) -> None:
+    found = [Hypothesis((1,), value, 4) for value in log_probs]
+    rows = rank_against_prior(found, [count] * len(found), sentences=10_000, bits=8, weight=weight)
+    values = [found[row.place].log_prob for row in rows]
+    assert values == pytest.approx(sorted(log_probs, reverse=True))
+
+
+def test_the_prior_takes_back_what_a_large_bin_gives() -> None:
+    found = [Hypothesis((1,), log(0.02), 4), Hypothesis((2,), log(0.01), 4), Hypothesis((3,), log(0.001), 4)]
+    rows = rank_against_prior(found, [99, 9, 9], sentences=1000, bits=8, weight=1.0)
+    assert [row.place for row in rows] == [1, 0, 2]
+    assert rows[0].score == pytest.approx(log(0.01) - log(10 / 1256))
+    assert rows[0].forward == pytest.approx(log(0.01) / 4)
+
+
+def test_backward_scores_of_signatures_belong_to_their_source(words: Vocabulary) -> None:
+    def scored(request: Request, tokens: Sequence[int]) -> float:
+        assert request.source is None
+        return -float(sum(request.prefix)) - 10_000 * len(tokens)
+
+    found = [[Hypothesis((1, 2), 0, 2)], [], [Hypothesis((3,), 0, 1), Hypothesis((4,), 0, 1)]]
+    sources = ["the baker won", "x", "they"]
+    backward = score_signatures_backward(Player(FakeEngine(scored=scored), 7), words, sources, found)
+    first, last = len(words.encode_text(sources[0])), len(words.encode_text(sources[2]))
+    assert backward == [
+        [pytest.approx((-10 - 10_000 * first) / (first + 1))],
+        [],
+        [pytest.approx((-(7 + one) - 10_000 * last) / (last + 1)) for one in (3, 4)],
+    ]
+
+
+def test_backward_scores_of_sentences_are_asked_for_once_each_in_one_call(words: Vocabulary) -> None:
+    engine = FakeEngine(scored=lambda request, tokens: -float(len(request.source or "")))
+    pairs = [("a", "she won"), ("a", "she won"), ("b", "she won"), ("a", "they fell")]
+    found = score_sentences_backward(Player(engine, 7), words, pairs)
+    assert set(found) == set(pairs)
+    assert engine.calls == [("score", 3)]
+
+
+# Stage 2
+
+
+def test_both_conventions_of_the_forward_score(words: Vocabulary) -> None:
+    """`text`: tokens and end of the text. `original`: the signature's tokens too, in sum and length."""
+    tokens = tuple(words.encode_text("she won"))
+    written = Hypothesis(tokens, -3.0, len(tokens) + 1)
+    engine = FakeEngine(found=lambda request: [written], scored=lambda request, tokens: -1.5)
+    player = Player(engine, 7)
+    for normalise, wanted in (("text", -3.0 / written.length), ("original", -4.5 / (written.length + 3))):
+        config = DecodeConfig(normalise=normalise)
+        (((one,),),) = write_sentences(player, words, ["a"], [["011011"]], config)
+        assert one == Candidate("she won", pytest.approx(wanted), pytest.approx(wanted))
+
+
+def test_a_text_written_in_two_ways_is_one_candidate_with_its_better_score(words: Vocabulary) -> None:
+    whole = tuple(words.encode_text("she won"))
+    spelt = tuple(words.id(f"{letter}") for letter in "▁")
+    found = [Hypothesis((*spelt, *whole), -9.0, 9), Hypothesis(whole, -2.0, 4), Hypothesis((), -0.1, 1)]
+    engine = FakeEngine(found=lambda request: found)
+    ((own,),) = write_sentences(Player(engine, 7), words, ["a"], [["000000"]], DEFAULT)
+    assert [(one.text, one.forward) for one in own] == [("she won", -0.5)]
+
+
+def candidate(text: str, score: float = 0.0, hamming: int | None = None) -> Candidate:
+    return Candidate(text, score, score, hamming=hamming)
+
+
+CHOICES = [
+    ("the best of each", [["a", "b"], ["c", "d"]], 1, [["a"], ["c"]]),
+    ("two of each", [["a", "b"], ["c", "d"]], 2, [["a", "b"], ["c", "d"]]),
+    ("no text twice", [["a", "b"], ["a", "c"]], 1, [["a"], ["c"]]),
+    ("not even in capitals", [["a"], ["A", "c"]], 1, [["a"], ["c"]]),
+    ("a bin with nothing new stays empty", [["a"], ["a"]], 1, [["a"], []]),
+    ("a bin with nothing at all", [[], ["a"]], 1, [[], ["a"]]),
+]
+
+
+@pytest.mark.parametrize(("why", "bins", "per_bin", "wanted"), CHOICES, ids=[why for why, *_ in CHOICES])
+def test_choose(why: str, bins: list[list[str]], per_bin: int, wanted: list[list[str]]) -> None:
+    found = choose([[candidate(text) for text in own] for own in bins], per_bin)
+    assert [[one.text for one in own] for own in found] == wanted
+
+
+def test_faithful_candidates_come_first_or_alone() -> None:
+    own = [candidate("a", -1, 5), candidate("b", -2, 2), candidate("c", -3, 2), candidate("d", -4, 0)]
+    assert [one.text for one in keep_faithful(own, mode="rerank", within=2)] == ["d", "b", "c", "a"]
+    assert [one.text for one in keep_faithful(own, mode="filter", within=2)] == ["b", "c", "d"]
+    assert [one.text for one in keep_faithful(own, mode="none", within=2)] == ["a", "b", "c", "d"]
+
+
+# Options and systems
+
+WRONG = [
+    ({"k": 0}, "k is 0"),
+    ({"beam": -1}, "beam is -1"),
+    ({"search": "beem"}, "search cannot be 'beem'"),
+    ({"temperature": 0.0}, "temperature"),
+    ({"min_hamming": -1}, "min_hamming"),
+    ({"beams": 4}, "no option 'beams'"),
+    ({"sentence_weight": float("nan")}, "sentence_weight"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_options_that_make_no_sense_are_refused(values: dict[str, float], message: str) -> None:
+    with pytest.raises(Cod3sError, match=message):
+        DEFAULT.with_values(**values)
+
+
+def test_the_papers_options_are_the_papers() -> None:
+    assert find_preset("paper") is PAPER
+    assert (PAPER.signature_beam, PAPER.beam, PAPER.signature_weight, PAPER.sentence_weight) == (
+        100,
+        40,
+        1000,
+        0.3,
+    )
+    assert (PAPER.min_hamming, PAPER.apart, PAPER.top_k, PAPER.samples) == (2, "refill", 40, 40)
+
+
+PAPER_ROWS = {  # tables 2 and 5: signature search, its rerank, sentence search, its rerank, Hamming
+    "cod3s-beam-beam": ("beam", "none", "beam", "none", 2),
+    "cod3s-beam-mmi": ("beam", "none", "beam", "mmi", 2),
+    "cod3s-mmi-mmi": ("beam", "mmi", "beam", "mmi", 2),
+    "cod3s-mmi-mmi-rs": ("beam", "mmi", "sample", "mmi", 2),
+    "cod3s-mmi-mmi-rs-no-hamming": ("beam", "mmi", "sample", "mmi", 0),
+}
+
+
+@pytest.mark.parametrize("name", PAPER_ROWS)
+def test_every_row_of_the_papers_tables_has_a_name(name: str) -> None:
+    config = find_system(name).configure(DEFAULT)
+    found = (config.signature_search, config.rerank_signatures, config.search, config.rerank_sentences)
+    assert (*found, config.min_hamming) == PAPER_ROWS[name]
+
+
+def test_baselines_and_oracles_have_names_too() -> None:
+    assert {"s2s", "s2s-sigs", "s2s-rs", "dbs", "dpc", "cod3s", "cod3s-exact-mmi", "cod3s-prior-beam"} <= set(
+        SYSTEMS
+    )
+    assert find_system("cod3s-oracle-mmi").oracle
+    assert not find_system("cod3s-mmi-mmi").oracle
+
+
+def test_a_misspelt_system_is_told_the_nearest() -> None:
+    with pytest.raises(Cod3sError) as raised:
+        find_system("cod3s-mmi-mni")
+    assert "cod3s-mmi-mmi" in raised.value.hint
+    with pytest.raises(Cod3sError) as raised:
+        find_system("zzz")
+    assert "s2s-rs" in raised.value.hint
+
+
+def test_the_signature_role_is_played_by_the_sentence_role_where_it_is_absent(tiny_bundle: TinyBundle) -> None:
+    from dataclasses import replace
+
+    players = open_players(tiny_bundle.exact)
+    roles = {relation: dict(own) for relation, own in players.facts.models.items()}
+    for own in roles.values():
+        del own["signature"]
+    without = Players(replace(players.facts, models=roles), players.vocabulary, lambda name: FakeEngine())
+    assert without.signature("effect") == without.sentence("effect")
+    assert players.signature("effect").tag != players.sentence("effect").tag
+
+
+def test_mean_log_prob_counts_the_end() -> None:
+    assert mean_log_prob(Hypothesis((1, 2, 3), -2.0, 4)) == -0.5

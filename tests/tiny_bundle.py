@@ -1,0 +1,57 @@
+"""One tiny model for the tests of decoding: both relations of a made-up grammar, 8 bits, trained in seconds."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.corpus.prepare import prepare
+from cod3s.export import export
+from cod3s.train import PRESETS, train
+
+WHO = ["the baker", "the nurse", "the pilot", "the clerk", "the farmer", "the singer", "the judge", "the waiter"]
+WHERE = ["at home", "in town", "by the sea", "in the hills", "near the lake", "on the island"]
+EVENTS = {
+    "lost the key": ("phoned a locksmith", "slept in the garden"),
+    "missed the bus": ("walked home in the dark", "paid for a taxi"),
+    "won a prize": ("cried with joy", "bought a piano"),
+    "caught a cold": ("stayed in bed", "drank hot tea"),
+}
+SOURCES = ["the baker lost the key at home", "the pilot won a prize by the sea", "the judge caught a cold in town"]
+
+
+@dataclass(frozen=True)
+class TinyBundle:
+    """The same weights twice: `exact` in float32 with the torch weights beside them, `small` in int8."""
+
+    run: Path
+    exact: Path
+    small: Path
+
+
+def grammar() -> str:
+    """Who, where and what happened, each with one of its two effects."""
+    draw = random.Random(3)
+    rows = [
+        f"{who} {event} {where}\t{who} {draw.choice(effects)} {where}"
+        for who in WHO
+        for where in WHERE
+        for event, effects in EVENTS.items()
+    ]
+    return "\n".join(["cause\teffect", *rows]) + "\n"
+
+
+def make_tiny_bundle(folder: Path) -> TinyBundle:
+    """Train and export into `folder`."""
+    (folder / "pairs.tsv").write_text(grammar())
+    config = PrepareConfig(
+        relation="both", orders="all", filter="none", encoder="static", bits=8, dev=20, test=0, held_out=0.1
+    )
+    prepare([str(folder / "pairs.tsv")], str(folder / "corpus"), config)
+    preset = PRESETS["tiny"].with_values(
+        bits_per_token=3, epochs=12, evaluate_every=1000, learning_rate=4e-3, label_smoothing=0.0
+    )
+    train(folder / "corpus", folder / "run", preset)
+    export(folder / "run", folder / "exact", quantization="float32", with_torch=True)
+    export(folder / "run", folder / "small", quantization="int8")
+    return TinyBundle(folder / "run", folder / "exact", folder / "small")
