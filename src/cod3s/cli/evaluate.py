@@ -78,23 +78,24 @@ def evaluate(
     Stopped at any moment, the same command goes on after the last system that was finished. With --from, outputs
     are scored without a bundle; with --compare, two reports are held against each other.
     """
-    require_evaluation()
     if compare:
         _compare(*compare, json=json)
         return
     if output is None:
         raise Cod3sError("no folder was given for the report", hint="add -o report/")
+    if data is None and not outputs:
+        raise Cod3sError("no data was given", hint="name a file of questions or sources, or outputs by --from")
     sizes = numbers(sets, "--sets")
     if min(sizes) < 1:
         raise Cod3sError(f"a set of {min(sizes)} answers cannot be scored", hint="--sets 3,10")
+    require_evaluation()
     wanted = [read_one(path, relation) for path in questions or []]
     if outputs:
         summary = _score_stored(
             data, output, outputs, bundle, encoder, second_encoder, sizes, seed, wanted, relation
         )
     else:
-        if data is None:
-            raise Cod3sError("no data was given", hint="name a file of questions or sources, or outputs by --from")
+        assert data is not None  # looked at above
         chosen = read_one(data, relation).first(limit)
         summary = _generate_and_score(
             chosen, output, open_one(bundle, second_encoder), systems, preset, sizes, seed, wanted

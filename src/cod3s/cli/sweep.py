@@ -54,18 +54,18 @@ def sweep(
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
     Bundles of other bit lengths, or with all bits in one token, are lines of their own.
     """
-    require_evaluation()
-    from cod3s.bundle import default_bundle
-    from cod3s.decode.config import find_preset
-    from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
-    from cod3s.evaluate.sweep import sweep as run_sweep
-
     given = {
         "min_hamming": min_hamming,
         "signature_weight": signature_weight,
         "sentence_weight": sentence_weight,
     }
     axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
+    require_evaluation()
+    from cod3s.bundle import default_bundle
+    from cod3s.decode.config import find_preset
+    from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
+    from cod3s.evaluate.sweep import sweep as run_sweep
+
     chosen = read_one(data, relation).first(limit)
     base = find_preset(preset).with_values(k=k, seed=seed)
     bundles = {path.resolve().name: open_one(path, second_encoder) for path in bundle or [default_bundle()]}
