@@ -84,7 +84,12 @@ def at_random(share: float) -> Way:
 def selected(method: str, **options: float) -> Way:
     def choose(pool: Pool, k: int) -> Sequence[int]:
         found = cod3s.select(
-            pool.texts, k, scores=pool.scores, method=method, vectors=pool.vectors, **options  # type: ignore[arg-type]
+            pool.texts,
+            k,
+            scores=pool.scores,
+            method=method,
+            vectors=pool.vectors,
+            **options,  # type: ignore[arg-type]
         )
         return [one.index for one in found.selected]
 
@@ -96,7 +101,9 @@ def ways() -> dict[str, Way]:
     found |= {f"random of the best {share:.0%}": at_random(share) for share in (0.2, 0.35, 0.5, 0.7)}
     found |= {f"semhash {threshold}": semhash(threshold) for threshold in (0.9, 0.8, 0.7, 0.6, 0.5)}
     found |= {"semhash representative": representative}
-    found |= {f"signatures {bits}/{near}": selected("signatures", bits=bits, min_hamming=near) for bits, near in GRID}
+    found |= {
+        f"signatures {bits}/{near}": selected("signatures", bits=bits, min_hamming=near) for bits, near in GRID
+    }
     found |= {f"mmr {weight}": selected("mmr", score_weight=weight) for weight in (0.9, 0.7, 0.5, 0.3)}
     found |= {f"dpp {weight}": selected("dpp", score_weight=weight) for weight in (0.9, 0.7, 0.5, 0.3)}
     return found | {"kmedoids": selected("kmedoids")}
@@ -170,8 +177,14 @@ def main() -> None:
         write_candidates(arguments)
     pools = read_pools(arguments)
     sizes = [len(pool.texts) for pool in pools]
-    print(f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each, {perf_counter() - start:.0f} s to make")
-    print(f"{'way':28}{'score':>8}" + "".join(f"{f'dist {t}':>10}" for t in THRESHOLDS) + f"{'diversity':>11}{'ms':>8}")
+    print(
+        f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each, {perf_counter() - start:.0f} s to make"
+    )
+    print(
+        f"{'way':28}{'score':>8}"
+        + "".join(f"{f'dist {t}':>10}" for t in THRESHOLDS)
+        + f"{'diversity':>11}{'ms':>8}"
+    )
     for name, way in ways().items():
         figures: dict[str, list[float]] = defaultdict(list)
         start = perf_counter()

@@ -22,6 +22,8 @@ COMMANDS = [
     ["train"],
     ["export"],
     ["info"],
+    ["evaluate"],
+    ["sweep"],
     ["bench", "encode"],
 ]
 

@@ -1,7 +1,9 @@
-"""The forms a sentence takes: clean, for embedding, for modelling. Strings in, strings out."""
+"""The forms a sentence takes: clean, for embedding, for modelling, in a statement. Strings in and out."""
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 from cod3s.errors import SentenceError
 
@@ -49,9 +51,19 @@ def for_modelling(text: str) -> str:
     return line[0].lower() + line[1:]
 
 
+def complete(template: str, source: str, target: str) -> str:
+    """The completed statement of a relation, such as "The well ran dry, so we moved." """
+    return for_embedding(template.format(source=for_modelling(source), target=for_modelling(target)))
+
+
 def words(text: str) -> list[str]:
     """Lower-cased words: runs of letters and digits, with inner apostrophes. What bin statistics count."""
     return _WORD.findall(text.lower())
+
+
+def settings_line(settings: Mapping[str, Any]) -> str:
+    """What made the figures, in one line under them."""
+    return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _ends_in_punctuation(line: str) -> bool:

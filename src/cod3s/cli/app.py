@@ -8,7 +8,20 @@ import traceback
 import typer
 
 from cod3s import __version__
-from cod3s.cli import bench, bins, codes, generate, harvest, prepare, select, sign, sts, train
+from cod3s.cli import (
+    bench,
+    bins,
+    codes,
+    evaluate,
+    generate,
+    harvest,
+    prepare,
+    select,
+    sign,
+    sts,
+    sweep,
+    train,
+)
 from cod3s.errors import Cod3sError
 
 app = typer.Typer(
@@ -40,7 +53,7 @@ def root(
     _debug = debug
 
 
-for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, bench):
+for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, bench):
     group.register(app)
 
 

@@ -3,11 +3,12 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from cod3s.errors import Progress
+from cod3s.text import settings_line as settings_line  # noqa: PLC0414 - commands find it here
 
 _FIGURE = re.compile(r"[-–]?[\d.,]*( .*)?$")
 
@@ -40,11 +41,6 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]
 def say(message: str) -> None:
     """A remark for the person at the terminal: stderr, so that pipes stay clean."""
     sys.stderr.write(message + "\n")
-
-
-def settings_line(settings: Mapping[str, Any]) -> str:
-    """What made the figures, in one line under them."""
-    return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""`cod3s sweep`: what the options of decoding do to diversity, fidelity and plausibility."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.evaluate import (
+    LimitOption,
+    PresetOption,
+    RelationOption,
+    SecondOption,
+    SeedOption,
+    open_one,
+    print_cells,
+    read_one,
+    require_evaluation,
+)
+from cod3s.cli.options import JsonOption
+from cod3s.cli.output import print_json, progress, say
+from cod3s.errors import Cod3sError
+
+_VALUES = "with commas; the base value is always among them. `-` leaves this option as it is."
+
+
+def register(app: typer.Typer) -> None:
+    app.command("sweep", epilog="Example: cod3s sweep copa-dev.xml --bundle bundle/ --limit 20 -o sweep/")(sweep)
+
+
+def sweep(
+    data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; goes on with one begun.")],
+    bundle: Annotated[
+        list[Path] | None, typer.Option("--bundle", help="Repeat it to compare bits or tokens; the first judges.")
+    ] = None,
+    min_hamming: Annotated[str, typer.Option("--min-hamming", help=f"t, {_VALUES}")] = "0,1,2,3,4,5,6",
+    signature_weight: Annotated[
+        str, typer.Option("--signature-weight", help=f"lambda_s, {_VALUES}")
+    ] = "0,1,10,100,1000,10000",
+    sentence_weight: Annotated[
+        str, typer.Option("--sentence-weight", help=f"lambda_y, {_VALUES}")
+    ] = "0,0.1,0.2,0.3,0.5,1,3",
+    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
+    k: Annotated[int, typer.Option("-k", min=2, help="Answers a source.")] = 10,
+    limit: LimitOption = 20,
+    relation: RelationOption = "",
+    second_encoder: SecondOption = "none",
+    preset: PresetOption = "paper",
+    seed: SeedOption = 1234,
+    json: JsonOption = False,
+) -> None:
+    """Decode with many settings and show the curves, and which settings no other beats.
+
+    As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
+    Bundles of other bit lengths, or with all bits in one token, are lines of their own.
+    """
+    given = {
+        "min_hamming": min_hamming,
+        "signature_weight": signature_weight,
+        "sentence_weight": sentence_weight,
+    }
+    axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
+    require_evaluation()
+    from cod3s.bundle import default_bundle
+    from cod3s.decode.config import find_preset
+    from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
+    from cod3s.evaluate.sweep import sweep as run_sweep
+
+    chosen = read_one(data, relation).first(limit)
+    base = find_preset(preset).with_values(k=k, seed=seed)
+    bundles = {path.resolve().name: open_one(path, second_encoder) for path in bundle or [default_bundle()]}
+    if len(bundles) < len(bundle or [1]):
+        raise Cod3sError("two bundles have folders of the same name", hint="rename one: it names the curves")
+    total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
+    with progress("generating", total) as advance:
+        found = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
+    write_sweep(output, found)
+    say(f"sweep: {output / 'sweep.html'}")
+    if json:
+        print_json(found.record())
+    else:
+        print_cells(sweep_table(found), found.line)
+
+
+def _values(text: str, name: str) -> list[float]:
+    try:
+        return sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        option = f"--{name.replace('_', '-')}"
+        raise Cod3sError(f"{option} takes numbers with commas between them, not {text!r}") from None

@@ -1,0 +1,1 @@
+"""Evaluation: systems and data, or stored outputs, become figures, tables, plots and a page."""

@@ -1,0 +1,123 @@
+"""The plots of a report as SVG text: a summary in, drawings out that take the page's colours.
+
+The same summary gives the same bytes: no dates, and names in the drawing by a fixed salt.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cod3s.errors import require
+from cod3s.evaluate.scores import Column
+from cod3s.evaluate.summary import Figure, Summary
+
+_INK = "#010203"  # stands for the page's text colour, light or dark
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing with its caption."""
+
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """Named points that a line joins."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def report_plots(summary: Summary) -> list[Plot]:
+    """Quality against diversity, a point a system; then fidelity by rank."""
+    size = str(max(summary.settings["sets"]))
+    plots = []
+    for relation in summary.relations:
+        for metric, name in (("relevance", "relevance (cosine to the source)"), ("backward_pmi", "backward PMI")):
+            points = _quality_points(summary, relation, size, metric)
+            if points:
+                title = f"Quality and diversity, {relation}, {size}-sets"
+                plots.append(Plot(title, quality_diversity(points, f"cosine distance, {size}-sets", name)))
+    series = [
+        Series(f"{system}, {relation}", *_by_rank(summary, system, relation))
+        for system, own in summary.systems.items()
+        for relation, scores in own.items()
+        if scores.control
+    ]
+    if series:
+        drawn = lines(series, "rank of the answer", "Hamming distance from the request")
+        plots.append(Plot("Fidelity by rank", drawn))
+    return plots
+
+
+def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str, y_name: str) -> str:
+    """One point a system with both bootstrap intervals: further right and up is better."""
+    figure, axes = _axes(x_name, y_name)
+    for number, (name, x, y) in enumerate(points):
+        axes.errorbar(
+            [x.mean],
+            [y.mean],
+            xerr=[[max(0.0, x.mean - x.low)], [max(0.0, x.high - x.mean)]],
+            yerr=[[max(0.0, y.mean - y.low)], [max(0.0, y.high - y.mean)]],
+            fmt="o",
+            color=f"C{number % 10}",
+            elinewidth=1,
+            alpha=0.85,
+        )
+        axes.annotate(name, (x.mean, y.mean), xytext=(6, 5), textcoords="offset points", fontsize=8, color=_INK)
+    return _svg(figure)
+
+
+def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False) -> str:
+    """A line for each series, with a legend; `log` for values of many magnitudes, 0 among them."""
+    figure, axes = _axes(x_name, y_name)
+    if log:
+        axes.set_xscale("symlog", linthresh=1)
+    for own in series:
+        axes.plot(own.x, own.y, marker="o", markersize=3, label=own.name)
+    axes.legend(fontsize=8, frameon=False, labelcolor=_INK)
+    return _svg(figure)
+
+
+def _quality_points(summary: Summary, relation: str, size: str, metric: str) -> list[tuple[str, Figure, Figure]]:
+    found = []
+    for system in summary.systems:
+        diversity = summary.figure(system, relation, Column(size, "semantic"))
+        quality = summary.figure(system, relation, Column(size, metric))
+        if diversity and quality:
+            found.append((system, diversity, quality))
+    return found
+
+
+def _by_rank(summary: Summary, system: str, relation: str) -> tuple[list[float], list[float]]:
+    control = summary.systems[system][relation].control
+    assert control is not None
+    ranks = sorted(control.by_rank)
+    return [rank + 1.0 for rank in ranks], [control.by_rank[rank].hamming for rank in ranks]
+
+
+def _axes(x_name: str, y_name: str) -> tuple[Any, Any]:
+    figure = require("matplotlib.figure", "evaluate").Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.patch.set_alpha(0)
+    axes.set_xlabel(x_name, color=_INK)
+    axes.set_ylabel(y_name, color=_INK)
+    axes.tick_params(colors=_INK)
+    axes.grid(alpha=0.25)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(_INK)
+    return figure, axes
+
+
+def _svg(figure: Any) -> str:
+    matplotlib = require("matplotlib", "evaluate")
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "cod3s", "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    drawing = text.getvalue()
+    return drawing[drawing.index("<svg") :].replace(_INK, "currentColor")

@@ -1,0 +1,196 @@
+"""The figures of an evaluation: every system's values → means with intervals and what differs from what.
+
+Values in, one `Summary` out: what metrics.json, the tables and the page are made from.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cod3s.evaluate.plausible import Choice
+from cod3s.evaluate.scores import Column, SystemScores
+from cod3s.metrics.fidelity import Fidelity, Request, by_bin_size, by_rank, fidelity, other_answers_hamming
+from cod3s.metrics.inference import InferenceScores
+from cod3s.metrics.significance import LEVEL, Comparison, bootstrap_interval, compare_all
+
+LOWER_IS_BETTER = ("self_bleu",)
+DIGITS = 6  # what is written; the last bits of a float differ from processor to processor
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over sources, its bootstrap interval, and whether no other system is significantly better."""
+
+    mean: float
+    low: float
+    high: float
+    near_best: bool
+
+
+@dataclass(frozen=True)
+class Control:
+    """How well the answers keep to the bins they were asked for."""
+
+    whole: Fidelity
+    other_hamming: float | None  # what `whole.hamming` would be if requests were ignored
+    by_rank: Mapping[int, Fidelity]
+    by_bin_size: Mapping[int, Fidelity]
+
+
+@dataclass(frozen=True)
+class RelationScores:
+    """One system on one relation."""
+
+    sets: int
+    short: int  # sets with fewer visible answers than the largest size asks for
+    figures: Mapping[Column, Figure]
+    control: Control | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that an evaluation found, and the settings that made it."""
+
+    settings: Mapping[str, Any]
+    data: Mapping[str, Any]
+    systems: Mapping[str, Mapping[str, RelationScores]]
+    comparisons: Mapping[str, Mapping[Column, list[Comparison]]]  # relation → column
+    choices: tuple[Choice, ...] = ()
+    inference: Mapping[str, Mapping[str, InferenceScores]] = field(default_factory=dict)  # guesser → relation
+
+    @property
+    def relations(self) -> list[str]:
+        """In the order in which the systems met them."""
+        return list(dict.fromkeys(relation for own in self.systems.values() for relation in own))
+
+    def figure(self, system: str, relation: str, column: Column) -> Figure | None:
+        """One figure, None where the system has none."""
+        own = self.systems[system].get(relation)
+        return own.figures.get(column) if own else None
+
+    def record(self) -> dict[str, Any]:
+        """The content of metrics.json."""
+        return {
+            "settings": dict(self.settings),
+            "data": dict(self.data),
+            "systems": {
+                name: {relation: _relation_record(scores) for relation, scores in own.items()}
+                for name, own in self.systems.items()
+            },
+            "choices": [_rounded(asdict(choice)) for choice in self.choices],
+            "inference": {
+                name: {relation: _rounded(asdict(scores)) for relation, scores in own.items()}
+                for name, own in self.inference.items()
+            },
+            "significance": {
+                relation: _nested(
+                    {column: [_rounded(asdict(row)) for row in rows] for column, rows in own.items()}
+                )
+                for relation, own in self.comparisons.items()
+            },
+        }
+
+
+def summarise(
+    scores: Mapping[str, SystemScores],
+    *,
+    settings: Mapping[str, Any],
+    data: Mapping[str, Any],
+    seed: int,
+    choices: tuple[Choice, ...] = (),
+    inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
+) -> Summary:
+    """Means, intervals and tests of all systems together."""
+    relations = list(dict.fromkeys(relation for own in scores.values() for relation in own.values))
+    comparisons = {relation: _compare(scores, relation) for relation in relations}
+    systems = {
+        name: {
+            relation: _relation_scores(name, relation, own, comparisons[relation], seed) for relation in own.values
+        }
+        for name, own in scores.items()
+    }
+    return Summary(settings, data, systems, comparisons, choices, inference or {})
+
+
+def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, list[Comparison]]:
+    columns = dict.fromkeys(column for own in scores.values() for column in own.values.get(relation, {}))
+    return {
+        column: compare_all(
+            {
+                name: own.values[relation][column]
+                for name, own in scores.items()
+                if column in own.values.get(relation, {})
+            }
+        )
+        for column in columns
+    }
+
+
+def _relation_scores(
+    name: str, relation: str, own: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
+) -> RelationScores:
+    figures = {}
+    for column, by_source in own.values[relation].items():
+        values = list(by_source.values())
+        low, high = bootstrap_interval(values, seed=seed)
+        near = not _beaten(name, column, comparisons[column])
+        figures[column] = Figure(float(np.mean(values)), low, high, near)
+    sets = own.requests[relation]
+    return RelationScores(len(sets), own.short.get(relation, 0), figures, _control(sets))
+
+
+def _beaten(name: str, column: Column, comparisons: list[Comparison]) -> bool:
+    """Whether some system is significantly better (p below .05, uncorrected, as in the paper)."""
+    sign = -1 if column.metric in LOWER_IS_BETTER else 1
+    return any(
+        row.p < LEVEL and (sign * row.difference < 0 if row.a == name else sign * row.difference > 0)
+        for row in comparisons
+        if name in (row.a, row.b)
+    )
+
+
+def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
+    requests = [request for own in sets for request in own]
+    whole = fidelity(requests)
+    if whole is None:
+        return None
+    return Control(whole, other_answers_hamming(sets), by_rank(requests), by_bin_size(requests))
+
+
+def _relation_record(scores: RelationScores) -> dict[str, Any]:
+    figures = scores.figures
+    record: dict[str, Any] = {"answers": {"sets": scores.sets, "short": scores.short}}
+    record |= _nested({column: _rounded(figure.mean) for column, figure in figures.items()})
+    if scores.control:
+        record["fidelity"] = _rounded(
+            {
+                **asdict(scores.control.whole),
+                "other_hamming": scores.control.other_hamming,
+                "by_rank": {str(rank): asdict(own) for rank, own in scores.control.by_rank.items()},
+                "by_bin_size": {str(low): asdict(own) for low, own in scores.control.by_bin_size.items()},
+            }
+        )
+    record["intervals"] = _nested(
+        {column: _rounded([figure.low, figure.high]) for column, figure in figures.items()}
+    )
+    record["near_best"] = _nested({column: figure.near_best for column, figure in figures.items()})
+    return record
+
+
+def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, value in columns.items():
+        found.setdefault(column.group, {})[column.metric] = value
+    return found
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {name: _rounded(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(own) for own in value]
+    return value

@@ -1,0 +1,213 @@
+"""Sweeps: what an option of decoding does to diversity, fidelity and plausibility (appendix D of the paper).
+
+Bundles, an axis of values for each option and data in; a point for each setting out, and which are on the Pareto
+front of diversity and plausibility. All points are judged by the first bundle's encoder and models, so that they
+compare; only fidelity is each bundle's own matter.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cod3s.decode.config import DecodeConfig
+from cod3s.errors import Progress
+from cod3s.evaluate.evaluation import evaluate_outputs
+from cod3s.evaluate.generation import Named, check_run, generate_outputs, run_record
+from cod3s.evaluate.items import EvaluationData
+from cod3s.evaluate.opened import Opened
+from cod3s.evaluate.plots import Plot, Series, lines
+from cod3s.evaluate.report import OUTPUTS, render_page, report_line
+from cod3s.evaluate.scores import Column
+from cod3s.evaluate.summary import DIGITS, Summary
+from cod3s.evaluate.tables import Cell, Part, Table, markdown
+from cod3s.files import replaced_file, write_json
+
+AXES = {
+    "min_hamming": (0, 1, 2, 3, 4, 5, 6),
+    "signature_weight": (0, 1, 10, 100, 1000, 10_000),
+    "sentence_weight": (0, 0.1, 0.2, 0.3, 0.5, 1, 3),
+}
+"""The paper's t, lambda_s and lambda_y with the values it tried, or orders of magnitude where it says so."""
+SYSTEM = "cod3s-mmi-mmi"
+FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")
+
+Axes = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One bundle with some options changed; `axis` is the option that this point belongs to, "" for the base."""
+
+    bundle: str
+    axis: str
+    options: tuple[tuple[str, float], ...]
+
+    @property
+    def name(self) -> str:
+        return "-".join([self.bundle, *(f"{name}={value:g}" for name, value in self.options)])
+
+
+@dataclass(frozen=True)
+class Point:
+    """A setting and its figures, means over relations; None where nothing could measure one."""
+
+    setting: Setting
+    figures: Mapping[str, float | None]
+    on_front: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All points, and the settings that made them."""
+
+    settings: Mapping[str, Any]
+    line: str
+    quality: str  # the figure that plausibility was measured by
+    points: tuple[Point, ...]
+
+    def record(self) -> dict[str, Any]:
+        """The content of sweep.json."""
+        rows = [
+            {
+                "bundle": point.setting.bundle,
+                "options": dict(point.setting.options),
+                **{name: None if own is None else round(own, DIGITS) for name, own in point.figures.items()},
+                "on_front": point.on_front,
+            }
+            for point in self.points
+        ]
+        return {"settings": dict(self.settings), "quality": self.quality, "points": rows}
+
+
+def plan(bundles: Sequence[str], axes: Axes, base: DecodeConfig, grid: bool) -> list[Setting]:
+    """The settings to try: each axis by itself around the base, or with `grid` all combinations."""
+    if grid:
+        combined = [tuple(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        return [Setting(bundle, "", options) for bundle in bundles for options in combined]
+    return [
+        Setting(bundle, name, ((name, value),))
+        for bundle in bundles
+        for name, values in axes.items()
+        for value in sorted({*values, getattr(base, name)})
+    ]
+
+
+def sweep(
+    bundles: Mapping[str, Opened],
+    data: EvaluationData,
+    folder: Path,
+    *,
+    axes: Axes,
+    base: DecodeConfig,
+    grid: bool = False,
+    seed: int = 1234,
+    progress: Progress = lambda _: None,
+) -> Sweep:
+    """Generate with every setting, or read what is already there, and score all of it."""
+    judges = next(iter(bundles.values())).judges
+    settings = plan(list(bundles), axes, base, grid)
+    found: list[Point] = []
+    summaries: list[Summary] = []
+    for name, opened in bundles.items():
+        own = [setting for setting in settings if setting.bundle == name]
+        named = [Named(one.name, SYSTEM, base.with_values(**_options(one))) for one in own]
+        check_run(folder / OUTPUTS / name, run_record(data, dict(opened.judges.settings), base))
+        written = generate_outputs(opened.generator, data, named, folder / OUTPUTS / name, progress=progress)
+        signs_alike = opened.judges.encoder.id == judges.encoder.id
+        judged = replace(judges, code=opened.judges.code if signs_alike else None)
+        summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed))
+        found += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in own]
+    first = summaries[0]
+    quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in found) else "relevance"
+    front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in found])
+    points = tuple(replace(point, on_front=place in front) for place, point in enumerate(found))
+    made = {**first.settings, "systems": {"base": asdict(base)}}
+    return Sweep(made, report_line(first), quality, points)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
+    """The places of the points that no other point beats: as good in both and better in one."""
+    return {
+        place
+        for place, own in enumerate(points)
+        if not any(other[0] >= own[0] and other[1] >= own[1] and other != own for other in points)
+    }
+
+
+def write_sweep(folder: Path, found: Sweep) -> None:
+    """sweep.json, sweep.md and sweep.html, the curves in it."""
+    table = sweep_table(found)
+    write_json(folder / "sweep.json", found.record())
+    page = render_page(
+        title="Sweep", line=found.line, settings=found.settings, tables=[table], plots=sweep_plots(found)
+    )
+    for name, text in (("sweep.md", f"# Sweep\n\n{markdown(table)}\n{found.line}\n"), ("sweep.html", page)):
+        with replaced_file(folder / name) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+
+def sweep_table(found: Sweep) -> Table:
+    """A row a setting; strong ones are on the Pareto front."""
+    rows = []
+    for point in found.points:
+        names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
+        figures = [_shown(point.figures[name]) for name in FIGURES]
+        cells = [*names, *figures, "front" if point.on_front else ""]
+        rows.append(tuple(Cell((Part(text, strong=point.on_front and bool(text)),)) for text in cells))
+    note = (
+        f"Means over relations of {found.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
+        f"cosine) and as plausible ({found.quality}), and better in one of them."
+    )
+    columns = ("setting", "bundle", "cosine", "100 - BLEU-2", "relevance", "backward PMI", "in the bin", "Hamming")
+    return Table("Settings", note, (*columns, "Pareto"), tuple(rows))
+
+
+def sweep_plots(found: Sweep) -> list[Plot]:
+    """For each axis, a curve of every figure against the option's value, a line a bundle; none for a grid."""
+    plots = []
+    for axis in dict.fromkeys(point.setting.axis for point in found.points if point.setting.axis):
+        for figure in ("semantic", found.quality, "in_bin"):
+            series = _curves(found, axis, figure)
+            if series:
+                drawn = lines(series, axis, figure, log=axis == "signature_weight")
+                plots.append(Plot(f"{figure} by {axis}", drawn))
+    return plots
+
+
+def _curves(found: Sweep, axis: str, figure: str) -> list[Series]:
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for point in found.points:
+        value = point.figures[figure]
+        if point.setting.axis == axis and value is not None:
+            curves.setdefault(point.setting.bundle, []).append((point.setting.options[0][1], value))
+    return [
+        Series(bundle, [x for x, _ in own], [y for _, y in own])
+        for bundle, points in curves.items()
+        for own in [sorted(points)]
+    ]
+
+
+def _options(setting: Setting) -> dict[str, float]:
+    return {name: int(value) if name == "min_hamming" else value for name, value in setting.options}
+
+
+def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    own = summary.systems[name].values()
+    for metric in ("semantic", "bleu2", "relevance", "backward_pmi"):
+        figures = [scores.figures.get(Column(str(size), metric)) for scores in own]
+        found[metric] = _mean([figure.mean if figure else None for figure in figures])
+    for metric in ("in_bin", "hamming"):
+        found[metric] = _mean([getattr(one.control.whole, metric) if one.control else None for one in own])
+    return found
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,268 @@
+"""The tables of a report: a summary in; rows of cells out, and Markdown of them.
+
+A figure is strong where no other system is significantly better. What the paper published stands in columns of
+its own, marked as such: other models, other training data, another encoder.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cod3s.evaluate.paper import DISTINCT, DISTINCT_RELATION, DIVERSITY
+from cod3s.evaluate.scores import Column
+from cod3s.evaluate.summary import Figure, Summary
+from cod3s.metrics.inference import InferenceScores
+from cod3s.metrics.semantic import THRESHOLDS
+
+ARROWS = {"effect": "C→E", "cause": "E→C"}
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A figure as printed."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Parts with slashes between them, as the paper prints three figures in one cell."""
+
+    parts: tuple[Part, ...]
+    published: bool = False
+
+    @property
+    def text(self) -> str:
+        return " / ".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Table:
+    """`note` says how to read it; every row has as many cells as there are columns."""
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def all_tables(summary: Summary) -> list[Table]:
+    """Every table that the summary has figures for, the paper's first."""
+    sizes = summary.settings["sets"]
+    tables = [diversity_table(summary, size) for size in sizes]
+    tables += [distinct_table(summary, relation) for relation in summary.relations]
+    tables += [more_table(summary, size, relation) for size in sizes for relation in summary.relations]
+    tables += [fidelity_table(summary), choice_table(summary), inference_table(summary)]
+    return [table for table in tables if table.rows]
+
+
+def diversity_table(summary: Summary, size: int) -> Table:
+    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities a relation, with its own beside them."""
+    published = DIVERSITY.get(str(size), {})
+    columns = ["system"]
+    for relation in summary.relations:
+        columns.append(_title(relation))
+        if any(relation in published.get(system, {}) for system in summary.systems):
+            columns.append(f"paper {_title(relation)}")
+    rows = []
+    for system in summary.systems:
+        row = [_text(system)]
+        for relation in summary.relations:
+            row.append(_figures(summary, system, relation, str(size)))
+            if f"paper {_title(relation)}" in columns:
+                own = published.get(system, {}).get(relation)
+                row.append(Cell((Part(str(own) if own else NOTHING),), published=True))
+        rows.append(tuple(row))
+    note = "100 - BLEU-1 / 100 - BLEU-2 / cosine distance; higher is more diverse."
+    return Table(f"Diversity of {size}-sets", note, tuple(columns), tuple(rows))
+
+
+def distinct_table(summary: Summary, relation: str) -> Table:
+    """The paper's lower table 2: distinct answers among ten by threshold; then the effective counts."""
+    metrics = [("distinct", f"{threshold:g}", f"{threshold:g}") for threshold in THRESHOLDS]
+    metrics += [
+        ("effective", scorer, f"effective ({scorer})")
+        for scorer in ("relevance", "backward_pmi")
+        if _any(summary, relation, Column("effective", scorer))
+    ]
+    with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
+    rows = []
+    for system in _with(summary, relation):
+        row = [_text(system)]
+        row += [_one(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
+        if with_paper:
+            own = DISTINCT.get(system)
+            figures = [f"{own[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS] if own else [NOTHING]
+            row.append(Cell(tuple(map(Part, figures)), published=True))
+        rows.append(tuple(row))
+    columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
+    note = (
+        "Answers among ten that are not closer than the threshold to an earlier one, as completed statements. "
+        "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the questions."
+    )
+    return Table(f"Distinct answers, {_title(relation)}", note, columns, tuple(rows))
+
+
+MORE = (
+    ("semantic2", "cosine (second encoder)", "{:.3f}"),
+    ("vendi", "Vendi", "{:.2f}"),
+    ("distinct1", "distinct-1", "{:.3f}"),
+    ("distinct2", "distinct-2", "{:.3f}"),
+    ("self_bleu", "self-BLEU", "{:.1f}"),
+    ("relevance", "relevance", "{:.3f}"),
+    ("likelihood", "log p(source)", "{:.2f}"),
+    ("backward_pmi", "backward PMI", "{:.2f}"),
+)
+
+
+def more_table(summary: Summary, size: int, relation: str) -> Table:
+    """Diversity by other measures, and quality: diversity alone is easy."""
+    shown = [row for row in MORE if _any(summary, relation, Column(str(size), row[0]))]
+    rows = [
+        (
+            _text(system),
+            _interval(summary.figure(system, relation, Column(str(size), "semantic"))),
+            *(_one(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
+        )
+        for system in _with(summary, relation)
+    ]
+    note = (
+        "Cosine with its 95 % bootstrap interval. Self-BLEU: lower is more diverse. Relevance: cosine of source "
+        "and answer; log p(source): per token, given the answer, by the model of the other relation; PMI: less "
+        "that of the source alone."
+    )
+    columns = ("system", "cosine", *(name for _, name, _ in shown))
+    return Table(f"More on {size}-sets, {_title(relation)}", note, columns, tuple(rows))
+
+
+def fidelity_table(summary: Summary) -> Table:
+    """Whether answers lie in the bins they were asked for."""
+    rows = []
+    for system, own in summary.systems.items():
+        for relation, scores in own.items():
+            if scores.control is None:
+                continue
+            whole, other = scores.control.whole, scores.control.other_hamming
+            rows.append(
+                (
+                    _text(system),
+                    _text(_title(relation)),
+                    _text(f"{whole.hamming:.2f}"),
+                    _text(NOTHING if other is None else f"{other:.2f}"),
+                    _text(f"{whole.bits_right:.3f}"),
+                    _text(f"{whole.in_bin:.3f}"),
+                    _text(str(whole.requests)),
+                )
+            )
+    note = (
+        "Hamming distance of the signature asked for from that of the answer; beside it, from those of the other "
+        "answers in the set, which is what it would be without control."
+    )
+    columns = ("system", "relation", "Hamming", "to others", "bits right", "in the bin", "answers")
+    return Table("Fidelity", note, columns, tuple(rows))
+
+
+def choice_table(summary: Summary) -> Table:
+    """How often each scorer finds the right alternative."""
+    rows = [
+        (
+            _text(choice.data),
+            _text(_title(choice.relation)),
+            _text(choice.scorer),
+            _text(f"{100 * choice.accuracy:.1f} %"),
+            _text(f"{100 * choice.low:.1f}–{100 * choice.high:.1f} %"),
+            _text(str(choice.questions)),
+        )
+        for choice in summary.choices
+    ]
+    note = "Share of questions whose right alternative scores highest; 50 % is chance."
+    columns = ("data", "relation", "scorer", "right", "95 % interval", "questions")
+    return Table("Choosing the plausible alternative", note, columns, tuple(rows))
+
+
+def inference_table(summary: Summary) -> Table:
+    """Where the gold target's signature stands among the inferred ones."""
+    found = [
+        (guesser, relation, scores)
+        for guesser, own in summary.inference.items()
+        for relation, scores in own.items()
+    ]
+    depths = list(dict.fromkeys(recall.depth for _, _, scores in found for recall in scores.recalls))
+    rows = [
+        (
+            _text(guesser),
+            _text(_title(relation)),
+            *(_text(_recalls(scores, depth)) for depth in depths),
+            _text(f"{scores.median_rank:g}"),
+            _text(str(scores.sources)),
+        )
+        for guesser, relation, scores in found
+    ]
+    note = (
+        "Share of sources with one of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
+        "target's; `most frequent` always guesses the largest bins. The median rank counts what is not found as "
+        "last."
+    )
+    columns = ("guesses", "relation", *(f"k = {depth}" for depth in depths), "median rank", "sources")
+    return Table("Inferring the gold signature", note, columns, tuple(rows))
+
+
+def markdown(table: Table) -> str:
+    """The table with its title and note, strong figures in bold."""
+    lines = [f"## {table.title}", "", table.note, "", _row(table.columns), _row(["---"] * len(table.columns))]
+    lines += [_row(_marked(cell) for cell in row) for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _marked(cell: Cell) -> str:
+    shown = " / ".join(f"**{part.text}**" if part.strong else part.text for part in cell.parts)
+    return f"*{shown}*" if cell.published and shown != NOTHING else shown
+
+
+def _title(relation: str) -> str:
+    return ARROWS.get(relation, relation)
+
+
+def _text(text: str) -> Cell:
+    return Cell((Part(text),))
+
+
+def _with(summary: Summary, relation: str) -> list[str]:
+    return [system for system, own in summary.systems.items() if relation in own]
+
+
+def _any(summary: Summary, relation: str, column: Column) -> bool:
+    return any(summary.figure(system, relation, column) for system in summary.systems)
+
+
+def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
+    shown: Sequence[tuple[str, Callable[[float], str]]] = (
+        ("bleu1", lambda value: f"{value:.1f}"),
+        ("bleu2", lambda value: f"{value:.1f}"),
+        ("semantic", lambda value: f"{value:.3f}".lstrip("0")),
+    )
+    found = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
+    if any(figure is None for figure, _ in found):
+        return _text(NOTHING)
+    return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in found if figure))
+
+
+def _one(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
+    figure = summary.figure(system, relation, column)
+    return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else _text(NOTHING)
+
+
+def _interval(figure: Figure | None) -> Cell:
+    if figure is None:
+        return _text(NOTHING)
+    return Cell((Part(f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})", figure.near_best),))
+
+
+def _recalls(scores: InferenceScores, depth: int) -> str:
+    own = [f"{recall.recall:.2f}" for recall in scores.recalls if recall.depth == depth]
+    return " / ".join(own) or NOTHING

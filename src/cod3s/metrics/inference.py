@@ -1,0 +1,71 @@
+"""How well signatures are inferred: where the gold target's signature stands among the guesses.
+
+Ranked signatures and the gold one in, rank and recall out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cod3s.lsh import from_text, hamming, pack
+
+DEPTHS = (1, 3, 10, 100)
+RADII = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The guesses for one source, best first, and the signature of its gold target."""
+
+    gold: str
+    ranked: tuple[str, ...]
+
+    @property
+    def rank(self) -> int | None:
+        """Where the gold signature stands, from 1; None where it is not among the guesses."""
+        return self.ranked.index(self.gold) + 1 if self.gold in self.ranked else None
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The share of sources whose gold signature has one of the first `depth` guesses within `radius` bits."""
+
+    depth: int
+    radius: int
+    recall: float
+
+
+@dataclass(frozen=True)
+class InferenceScores:
+    """`found` is the share of gold signatures that are guessed at all; `median_rank` counts the others as last."""
+
+    sources: int
+    guesses: int  # the most that a source had
+    found: float
+    median_rank: float
+    recalls: tuple[Recall, ...]
+
+
+def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
+    """The figures of these guesses; None where there are none."""
+    if not guesses:
+        return None
+    distances = [_distances(guess) for guess in guesses]
+    deepest = max(len(guess.ranked) for guess in guesses)
+    ranks = [guess.rank or deepest + 1 for guess in guesses]
+    recalls = tuple(
+        Recall(depth, radius, float(np.mean([bool((row[:depth] <= radius).any()) for row in distances])))
+        for depth in DEPTHS
+        if depth <= deepest
+        for radius in RADII
+    )
+    found = float(np.mean([guess.rank is not None for guess in guesses]))
+    return InferenceScores(len(guesses), deepest, found, float(np.median(ranks)), recalls)
+
+
+def _distances(guess: Guess) -> "np.ndarray[tuple[int, ...], np.dtype[np.intp]]":
+    if not guess.ranked:
+        return np.zeros(0, np.intp)
+    ranked = pack(np.stack([from_text(signature) for signature in guess.ranked]))
+    return hamming(ranked, pack(from_text(guess.gold)))

@@ -1,0 +1,79 @@
+"""Plausibility without people: which of two alternatives a score prefers. Scores in, accuracy out.
+
+The scores themselves come from a model (`cod3s.evaluate.likelihood`) or from an encoder; this module only knows
+how to combine and judge them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
+
+    `forward` is p(target | source), `target_alone` p(target | nothing), `backward` p(source | target), and
+    `source_alone` p(source | nothing); None where no model could say.
+    """
+
+    relevance: float
+    forward: float | None = None
+    target_alone: float | None = None
+    backward: float | None = None
+    source_alone: float | None = None
+
+
+SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi")
+"""What can choose: see `combine`."""
+
+MMI_WEIGHT = 0.3  # the paper's lambda_y
+
+
+def combine(scores: PairScores, scorer: str) -> float | None:
+    """One number for a pair; None where a part is missing.
+
+    | scorer | is |
+    |---|---|
+    | relevance | cosine of source and target |
+    | forward | log p(target given source): fooled by targets that are likely anyway |
+    | pmi | forward - log p(target) |
+    | backward | log p(source given target): the part of the paper's MMI that sees the source |
+    | backward_pmi | backward - log p(source): comparable across sources |
+    | mmi | forward + 0.3 backward, what the paper ranks sentences by |
+    """
+    parts = {
+        "relevance": (scores.relevance, 0.0),
+        "forward": (scores.forward, 0.0),
+        "pmi": (scores.forward, _negative(scores.target_alone)),
+        "backward": (scores.backward, 0.0),
+        "backward_pmi": (scores.backward, _negative(scores.source_alone)),
+        "mmi": (scores.forward, None if scores.backward is None else MMI_WEIGHT * scores.backward),
+    }
+    first, second = parts[scorer]
+    return None if first is None or second is None else first + second
+
+
+def choice_credits(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> list[float]:
+    """1 for each question whose right alternative scores highest, else 0; a tie counts as chance would have it."""
+    credits = []
+    for scores, answer in zip(alternatives, answers, strict=True):
+        best = [place for place, score in enumerate(scores) if score == max(scores)]
+        credits.append(1.0 / len(best) if answer in best else 0.0)
+    return credits
+
+
+def plausibility_bar(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> float | None:
+    """The median score of the wrong alternatives: what scores above it is better than a typical wrong one."""
+    wrong = [
+        score
+        for scores, answer in zip(alternatives, answers, strict=True)
+        for place, score in enumerate(scores)
+        if place != answer
+    ]
+    return float(np.median(wrong)) if wrong else None
+
+
+def _negative(score: float | None) -> float | None:
+    return None if score is None else -score

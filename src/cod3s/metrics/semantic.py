@@ -1,0 +1,57 @@
+"""Semantic diversity of a set of answers. Unit vectors in (and the texts, to know equal ones), figures out.
+
+What is degenerate has a value: fewer than two answers have no diversity (0; Vendi score 1 for one answer, 0 for
+none), and equal texts are at distance 0 even where the encoder knows none of their words (a vector of zeros).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode import Vectors
+
+Distances = npt.NDArray[np.float64]
+
+THRESHOLDS = (0.0, 0.1, 0.25, 0.5, 0.75)
+"""Of the distinct count: the paper's table 2; 0.1 is where its authors see paraphrases as a reader does."""
+
+
+def cosine_distances(texts: Sequence[str], vectors: Vectors) -> Distances:
+    """1 - cosine of all pairs, (n, n), symmetric, 0 to 2; exactly 0 for equal texts."""
+    exact = vectors.astype(np.float64)
+    distances: Distances = np.clip(1.0 - exact @ exact.T, 0.0, 2.0)
+    firsts: dict[str, int] = {}
+    places = np.array([firsts.setdefault(text, place) for place, text in enumerate(texts)], np.intp)
+    distances[places[:, None] == places] = 0.0
+    return distances
+
+
+def mean_distance(distances: Distances) -> float:
+    """The paper's semantic diversity: the mean distance over ordered pairs."""
+    number = len(distances)
+    return float(distances.sum() / (number * (number - 1))) if number > 1 else 0.0
+
+
+def vendi_score(distances: Distances) -> float:
+    """How many things the set says (Friedman and Dieng 2023): 1 for equal answers, n for orthogonal ones.
+
+    The exponential of the entropy of the eigenvalues of the similarity matrix, divided by n.
+    """
+    if not len(distances):
+        return 0.0
+    values = np.linalg.eigvalsh((1.0 - distances) / len(distances))
+    values = values[values > 1e-12]  # rounding leaves tiny negative ones
+    return float(np.exp(-(values * np.log(values)).sum()))
+
+
+def distinct(distances: Distances, threshold: float) -> list[int]:
+    """The answers that are no duplicates, greedily in their order (appendix E of the paper).
+
+    A duplicate is closer than `threshold` to an earlier one that was kept; at 0 nothing is, as in the paper.
+    """
+    kept: list[int] = []
+    for place, row in enumerate(distances):
+        if not any(row[earlier] < threshold for earlier in kept):
+            kept.append(place)
+    return kept
