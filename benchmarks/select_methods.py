@@ -177,9 +177,7 @@ def main() -> None:
         write_candidates(arguments)
     pools = read_pools(arguments)
     sizes = [len(pool.texts) for pool in pools]
-    print(
-        f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each, {perf_counter() - start:.0f} s to make"
-    )
+    print(f"{len(pools)} sources, {np.mean(sizes):.1f} candidates each, {perf_counter() - start:.0f} s to make")
     print(
         f"{'way':28}{'score':>8}"
         + "".join(f"{f'dist {t}':>10}" for t in THRESHOLDS)

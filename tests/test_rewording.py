@@ -1,0 +1,70 @@
+"""A bundle whose bins show the model's own sentences: counts stay, training sentences go."""
+
+from pathlib import Path
+
+import pytest
+
+from cod3s.bins import open_bins
+from cod3s.bundle import read_facts, verify
+from cod3s.encode import Encoder
+from cod3s.errors import Cod3sError
+from cod3s.lsh import load_code
+from cod3s.rewording import reword
+from cod3s.signing import sign
+from conftest import Run
+from tiny_bundle import SOURCES, TinyBundle
+
+EFFECTS = ["the baker slept in the garden at home", "the pilot cried with joy by the sea"]
+
+
+@pytest.fixture(scope="module")
+def reworded(tiny_bundle: TinyBundle, static: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("reworded") / "bundle"
+    reword(tiny_bundle.small, output, {"effect": SOURCES, "cause": EFFECTS}, encoder=static)
+    return output
+
+
+def test_counts_stay_those_of_the_corpus(tiny_bundle: TinyBundle, reworded: Path) -> None:
+    for relation in ("effect", "cause"):
+        place = Path("bins") / f"{relation}.sqlite"
+        with open_bins(tiny_bundle.small / place) as before, open_bins(reworded / place) as after:
+            assert [(row.signature, row.count) for row in before.bins()] == [
+                (row.signature, row.count) for row in after.bins()
+            ]
+            assert [(row.signature, row.count) for row in before.tree(5)] == [
+                (row.signature, row.count) for row in after.tree(5)
+            ]
+
+
+def test_every_medoid_has_the_signature_of_its_bin(reworded: Path, static: Encoder) -> None:
+    code, _ = load_code(reworded / "code")
+    with open_bins(reworded / "bins" / "effect.sqlite") as bins:
+        worded = [row for row in bins.bins() if row.medoid]
+        texts = [text for row in worded for text in (row.medoid, *row.samples)]
+        wanted = [row.signature for row in worded for _ in (row.medoid, *row.samples)]
+    assert len(worded) > 3
+    assert [one.signature for one in sign(texts, encoder=static, code=code).sentences] == wanted
+
+
+def test_the_bundle_says_whose_sentences_it_shows(tiny_bundle: TinyBundle, reworded: Path) -> None:
+    facts = read_facts(reworded)
+    assert (read_facts(tiny_bundle.small).medoids, facts.medoids) == ("training", "model")
+    verify(reworded, facts)
+
+
+def test_a_relation_without_sources_is_an_error_and_writes_nothing(
+    tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    with pytest.raises(Cod3sError, match="no sources for cause"):
+        reword(tiny_bundle.small, tmp_path / "bundle", {"effect": SOURCES, "cause": []})
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_the_command_rewords_a_bundle(cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    corpus = tiny_bundle.run.parent / "corpus"
+    found = cod3s(
+        "bins", "reword", tiny_bundle.small, "--corpus", corpus, "-o", tmp_path / "own", "--sources", "4"
+    )
+    assert found.returncode == 0, found.stderr
+    assert "bins have a medoid of the model's own" in found.stderr
+    assert read_facts(tmp_path / "own").medoids == "model"
