@@ -1,0 +1,414 @@
+"""Generation end to end on a trained tiny bundle: the library, the command line, and inputs that go wrong."""
+
+import json
+import resource
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cod3s as package
+from cod3s.bundle import read_facts
+from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
+from cod3s.decode.generator import MAX_CHARACTERS, Generator, load
+from cod3s.decode.players import Players, open_players
+from cod3s.decode.systems import SYSTEMS
+from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError
+from cod3s.files import read_json, write_json
+from cod3s.lsh import from_text
+from cod3s.records import Answer, AnswerSet
+from conftest import Run
+from tiny_bundle import SOURCES, TinyBundle
+
+QUICK = DecodeConfig(k=3, signature_beam=20, beam=6, samples=6, max_tokens=16, baseline_beam=6)
+
+
+@pytest.fixture(scope="module")
+def generator(tiny_bundle: TinyBundle) -> Generator:
+    return load(tiny_bundle.exact)
+
+
+def texts(found: AnswerSet) -> list[str]:
+    return [answer.text for answer in found]
+
+
+def differ(a: str, b: str) -> int:
+    return int((from_text(a) != from_text(b)).sum())
+
+
+def close(a: AnswerSet, b: AnswerSet) -> bool:
+    """The same texts and signatures, scores but for rounding."""
+
+    def keys(found: AnswerSet) -> list[tuple[str, str, int | None]]:
+        return [(one.text, one.signature, one.signature_rank) for one in found]
+
+    return keys(a) == keys(b) and np.allclose([x.score for x in a], [x.score for x in b], atol=1e-3)
+
+
+# The library
+
+
+def test_the_answers_of_the_front_page(tiny_bundle: TinyBundle) -> None:
+    model = package.load(tiny_bundle.exact)
+    answers = model.generate(SOURCES[0], relation="effect", k=5)
+    assert len(answers) == 5
+    assert len(set(texts(answers))) == 5
+    assert all(isinstance(answer, Answer) and len(answer.signature) == 8 for answer in answers)
+
+
+def test_what_was_learned_is_among_the_answers(generator: Generator) -> None:
+    """Both effects that the grammar knows, each in a bin of its own."""
+    found = set(texts(generator.generate(SOURCES[0], "effect", 6)))
+    assert found & {"the baker phoned a locksmith at home", "the baker slept in the garden at home"}
+
+
+def test_scores_are_the_sums_that_they_claim_to_be(generator: Generator) -> None:
+    found = generator.generate(SOURCES[1], "effect", options=QUICK)
+    assert found.settings["rerank_signatures"] == found.settings["rerank_sentences"] == "mmi"
+    for one in found:
+        assert one.backward is not None
+        assert one.score == pytest.approx(one.forward + 0.3 * one.backward)
+        assert one.signature_forward is not None
+        assert one.signature_backward is not None
+        assert one.signature_score == pytest.approx(one.signature_forward + 1000 * one.signature_backward)
+    scores = [one.signature_score for one in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_answers_come_in_the_order_of_their_signatures_and_lie_apart(generator: Generator) -> None:
+    found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(min_hamming=2, apart="strict"))
+    ranks = [one.signature_rank for one in found]
+    assert ranks == sorted(ranks)
+    assert all(differ(a.signature, b.signature) > 2 for a, b in combinations(found, 2))
+
+
+def test_a_relaxed_threshold_is_told(generator: Generator) -> None:
+    found = generator.generate(SOURCES[0], "effect", 12, options=QUICK.with_values(min_hamming=5, beam=30))
+    assert any("differ in more than" in remark for remark in found.remarks)
+    assert len({one.signature for one in found}) == 12
+
+
+def test_a_strict_threshold_gives_fewer_and_says_so(generator: Generator) -> None:
+    options = QUICK.with_values(min_hamming=5, apart="strict")
+    found = generator.generate(SOURCES[0], "effect", 12, options=options)
+    assert len(found) < 12
+    assert any("12 asked for" in remark for remark in found.remarks)
+
+
+def test_more_answers_than_bins(generator: Generator) -> None:
+    """8 bits have 256 bins: 300 answers cannot be had, and the exact search finds each bin once."""
+    options = DecodeConfig(signature_search="exact", beam=1, max_tokens=4, rerank_sentences="none")
+    found = generator.generate(SOURCES[0], "effect", 300, options=options)
+    assert "256 signatures were found, 300 asked for" in found.remarks
+    assert len(found) <= 256
+
+
+@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("system", ["cod3s", "s2s", "s2s-sigs"])
+def test_a_beam_narrower_than_k_is_widened(k: int, system: str, generator: Generator) -> None:
+    """Equal and empty texts count once and not at all, so a few of k may be missing; one would be without."""
+    narrow = DecodeConfig(signature_beam=1, beam=5, baseline_beam=1, max_tokens=16)
+    found = generator.generate(SOURCES[0], "effect", k, system=system, options=narrow)
+    assert k / 2 < len(found) <= k
+
+
+def test_several_answers_of_each_bin(generator: Generator) -> None:
+    found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(per_bin=3, beam=30))
+    assert len(found) == 9
+    assert len(set(texts(found))) == 9
+    assert [len({one.signature for one in found.answers[i : i + 3]}) for i in (0, 3, 6)] == [1, 1, 1]
+
+
+SYSTEM_CASES = [name for name in SYSTEMS if name not in ("dbs", "dpc")]
+
+
+@pytest.mark.parametrize("system", SYSTEM_CASES)
+def test_every_system_answers_alone_as_in_a_batch(system: str, generator: Generator) -> None:
+    """A batch of 1 equals a batch of n, also where sentences are drawn."""
+    given = [["01001110"], ["11110000"]] if "oracle" in system else None
+    together = generator.generate(SOURCES[:2], "effect", system=system, options=QUICK, signatures=given)
+    own = given[1:] if given else None
+    alone = generator.generate(SOURCES[1], "effect", system=system, options=QUICK, signatures=own)
+    assert close(together[1], alone)
+    assert texts(together[0]) != texts(together[1])
+    assert 1 <= len(alone) <= (1 if "oracle" in system else 3)
+
+
+def test_the_papers_options_run(generator: Generator) -> None:
+    found = generator.generate(SOURCES[0], "cause", 3, options=PAPER.with_values(beam=6, max_tokens=12))
+    assert len(found) == 3
+    assert found.settings["normalise"] == "original"
+
+
+def test_another_seed_draws_other_sentences(generator: Generator) -> None:
+    def draw(seed: int) -> list[str]:
+        options = QUICK.with_values(seed=seed, temperature=2.0)
+        return texts(generator.generate(SOURCES[0], "effect", system="s2s-rs", options=options))
+
+    assert draw(1) == draw(1)
+    assert len({tuple(draw(seed)) for seed in range(4)}) > 1
+
+
+def test_signatures_of_the_user_are_written_in(generator: Generator) -> None:
+    wanted = ["01001110", "11110000", "01001110"]
+    found = generator.generate(SOURCES[0], "effect", options=QUICK, signatures=[wanted])
+    assert [one.signature for one in found] == wanted[:2]  # one asked for twice is one bin
+    assert all(one.signature_score is None and one.signature_rank is None for one in found)
+
+
+def test_a_signature_changes_what_is_written(generator: Generator) -> None:
+    """The bin of each of the grammar's two effects leads to that effect."""
+    effects = ["the baker phoned a locksmith at home", "the baker slept in the garden at home"]
+    bins = generator.checker.sign(effects)
+    found = [generator.generate(SOURCES[0], "effect", options=QUICK, signatures=[[own]]) for own in bins]
+    assert [texts(own)[0] for own in found] == effects
+
+
+def test_checked_answers_know_the_signature_that_they_have(generator: Generator) -> None:
+    found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(check=True))
+    assert [one.realised for one in found] == generator.checker.sign(texts(found))
+    assert all(one.hamming == differ(one.signature, one.realised) for one in found)
+
+
+def test_faithful_answers_are_nearer_to_their_bins(generator: Generator) -> None:
+    def total(found: AnswerSet) -> int:
+        return sum(one.hamming or 0 for one in found)
+
+    checked = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(check=True))
+    nearest = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(faithful="rerank"))
+    assert total(nearest) <= total(checked)
+    kept = generator.generate(
+        SOURCES[0], "effect", options=QUICK.with_values(faithful="filter", faithful_within=1)
+    )
+    assert all((one.hamming or 0) <= 1 for one in kept)
+    assert len(kept) == 3 or any("faithful" in remark for remark in kept.remarks)
+
+
+# Streams
+
+
+def test_a_stream_is_read_as_it_is_answered(generator: Generator) -> None:
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield SOURCES[taken % 3]
+
+    stream = generator.generate_many(endless(), "effect", system="s2s", options=QUICK, batch=4)
+    found = [next(stream) for _ in range(10)]
+    assert taken == 12
+    assert [one.source for one in found] == [SOURCES[n % 3] for n in range(1, 11)]
+
+
+def test_memory_stays_flat_over_many_sources(generator: Generator) -> None:
+    """Five hundred sources after one hundred: the peak grows by less than 20 MB."""
+    options = QUICK.with_values(k=1, beam=2, signature_beam=2, max_tokens=6, rerank_sentences="none")
+
+    def run(number: int) -> int:
+        sources = (f"the baker lost the key {n}" for n in range(number))
+        assert sum(1 for _ in generator.generate_many(sources, "effect", options=options)) == number
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = run(100)
+    assert run(500) - before < 20_000  # kilobytes
+
+
+# What goes wrong
+
+WRONG_SOURCES = [
+    ("", "empty", "nothing was given"),
+    (" \t\n", "empty", "nothing visible"),
+    ("\x00\x07", "empty", "control characters alone"),
+    ("a " * MAX_CHARACTERS, "characters", "no sentence is so long"),
+]
+
+
+@pytest.mark.parametrize(("source", "message", "why"), WRONG_SOURCES, ids=[why for *_, why in WRONG_SOURCES])
+def test_sources_that_cannot_be_answered(source: str, message: str, why: str, generator: Generator) -> None:
+    with pytest.raises(SentenceError, match=message):
+        generator.generate(source, "effect", options=QUICK)
+
+
+ODD_SOURCES = [
+    "x",
+    "!",
+    "the\x00baker\tlost\r\nit",
+    "Der Bäcker verlor den Schlüssel",
+    "面包师丢了钥匙",
+    "🥐" * 50,
+    "</s>",
+]
+
+
+@pytest.mark.parametrize("source", ODD_SOURCES)
+def test_odd_sources_are_answered(source: str, generator: Generator) -> None:
+    assert len(generator.generate(source, "effect", options=QUICK)) == 3
+
+
+def test_a_source_that_is_too_long_is_cut_and_that_is_told(generator: Generator) -> None:
+    found = generator.generate("the baker lost the key " * 100, "effect", options=QUICK)
+    assert len(found) == 3
+    assert any("its end was left out" in remark for remark in found.remarks)
+
+
+def test_an_unknown_relation_is_told_the_nearest(generator: Generator) -> None:
+    with pytest.raises(Cod3sError) as raised:
+        generator.generate("x", "effects")
+    assert raised.value.hint == "did you mean 'effect'?"
+
+
+def test_signatures_of_the_wrong_length_are_refused(generator: Generator) -> None:
+    with pytest.raises(SignatureError, match="8 were needed"):
+        generator.generate("x", "effect", signatures=[["0101"]])
+
+
+def test_an_oracle_needs_its_signatures(generator: Generator) -> None:
+    with pytest.raises(Cod3sError, match="needs each source's signature"):
+        generator.generate("x", "effect", system="cod3s-oracle-beam")
+
+
+def test_torch_systems_need_torch_weights(tiny_bundle: TinyBundle) -> None:
+    with pytest.raises(BundleError) as raised:
+        load(tiny_bundle.small).generate("x", "effect", system="dbs")
+    assert "--with-torch" in raised.value.hint
+
+
+def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="not a bundle"):
+        load(tmp_path)
+
+
+def copied(bundle: Path, folder: Path) -> Path:
+    shutil.copytree(bundle, folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["tokens.model", "code/hyperplanes.npy", "models/shared/model.bin"])
+@pytest.mark.parametrize("emptied", [True, False])
+def test_a_bundle_with_a_missing_or_empty_file(
+    name: str, emptied: bool, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    folder = copied(tiny_bundle.small, tmp_path / "bundle")
+    (folder / name).write_bytes(b"") if emptied else (folder / name).unlink()
+    with pytest.raises(BundleError, match=name):
+        load(folder)
+
+
+def test_damaged_bins_are_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    folder = copied(tiny_bundle.small, tmp_path / "bundle")
+    (folder / "bins" / "effect.sqlite").write_bytes(b"no database at all" * 500)
+    with pytest.raises(BinsError, match="damaged"):
+        load(folder).generate("x", "effect", options=QUICK)
+
+
+def test_without_an_inverse_relation_the_default_does_without_mmi_and_says_so(
+    tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    folder = copied(tiny_bundle.small, tmp_path / "bundle")
+    facts = read_json(folder / "bundle.json")
+    facts["relations"]["effect"]["inverse"] = ""  # as in a relation of a user's own
+    write_json(folder / "bundle.json", facts)
+    generator = load(folder)
+    found = generator.generate(SOURCES[0], "effect", options=QUICK)
+    assert found.settings["rerank_sentences"] == "none"
+    assert any("not reranked by MMI" in remark for remark in found.remarks)
+    with pytest.raises(BundleError, match="MMI needs"):
+        generator.generate(SOURCES[0], "effect", options=QUICK.with_values(rerank_sentences="mmi"))
+
+
+def test_without_a_signature_role_the_sentence_role_infers_signatures(
+    tiny_bundle: TinyBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same vocabulary without the roles: what a run of `plain` and `sentence` exports."""
+    whole = open_players(tiny_bundle.small)
+    engine = whole.sentence("effect").engine
+    roles = {"effect": {"plain": "shared", "sentence": "shared"}}
+    generator = load(tiny_bundle.small)
+    fewer = Players(replace(whole.facts, models=roles), whole.vocabulary, lambda name: engine)
+    monkeypatch.setattr(generator, "_players", fewer)
+    found = generator.generate(SOURCES[0], "effect", options=QUICK)
+    assert len(found) == 3
+    assert found.settings["rerank_signatures"] == "none"
+    assert any("p(source given signature)" in remark for remark in found.remarks)
+
+
+def test_without_bins_answers_have_no_medoids_and_prior_cannot_be(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    folder = copied(tiny_bundle.small, tmp_path / "bundle")
+    (folder / "bins" / "effect.sqlite").unlink()
+    facts = read_json(folder / "bundle.json")
+    del facts["files"]["bins/effect.sqlite"]
+    write_json(folder / "bundle.json", facts)
+    generator = load(folder)
+    assert {one.medoid for one in generator.generate(SOURCES[0], "effect", options=QUICK)} == {""}
+    with pytest.raises(BundleError, match="prior"):
+        generator.generate(SOURCES[0], "effect", options=QUICK.with_values(rerank_signatures="prior"))
+
+
+# The command line
+
+
+def test_the_table_shows_answers_bins_and_settings(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    done = cod3s("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check")
+    assert done.returncode == 0, done.stderr
+    (found,) = [load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)]
+    for one in found:
+        assert one.text in done.stdout
+        assert one.signature in done.stdout
+    assert "system cod3s | bundle exact" in done.stdout
+    assert "off by" in done.stdout
+
+
+def test_json_is_one_record_a_source_and_nothing_else(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    lines = "".join(f"{source}\n\n" for source in SOURCES)
+    options = ("-k", "2", "--beam", "5", "--bundle", tiny_bundle.exact, "--json", "--input", "-")
+    done = cod3s("generate", "effect", *options, stdin=lines)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["source"] for record in records] == SOURCES
+    wanted = {"text", "signature", "score", "forward", "backward", "medoid", "realised", "hamming"}
+    assert all(wanted <= set(answer) for record in records for answer in record["answers"])
+    assert {"source", "relation", "system", "settings", "answers"} <= set(records[0])
+    assert records[0]["settings"]["beam"] == 5
+
+
+def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    like = "the baker slept in the garden at home"
+    done = cod3s("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
+    (answer,) = json.loads(done.stdout)["answers"]
+    assert answer["text"] == like
+
+
+WRONG_CALLS = [
+    (["effect"], 1, "there is no source"),
+    (["efect", "x"], 1, "did you mean 'effect'?"),
+    (["effect", "x", "--system", "s2s", "--search", "sample"], 1, "decides search"),
+    (["effect", "x", "-k", "0"], 2, "-k"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), WRONG_CALLS, ids=[call[2] for call in WRONG_CALLS])
+def test_wrong_calls_end_with_a_way_out(
+    arguments: list[str], code: int, message: str, cod3s: Run, tiny_bundle: TinyBundle
+) -> None:
+    done = cod3s("generate", *arguments, "--bundle", tiny_bundle.small)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_generation_loads_no_torch(tiny_bundle: TinyBundle, cod3s: Run, tmp_path: Path) -> None:
+    """The base install has none: a module that cannot be imported stands in its place."""
+    for name in ("torch", "transformers"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not in the base install')\n")
+    done = cod3s("generate", "effect", SOURCES[0], "-k", "1", "--bundle", tiny_bundle.small, "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_facts_of_the_bundle_are_at_hand(generator: Generator, tiny_bundle: TinyBundle) -> None:
+    assert generator.facts == read_facts(tiny_bundle.exact)
+    assert DEFAULT.k == 10
