@@ -24,7 +24,7 @@ BundleOption = Annotated[
     Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
 ]
 SystemOption = Annotated[
-    str, typer.Option("--system", help="cod3s, cod3s-mmi-mmi-rs, s2s, s2s-sigs, s2s-rs, …: see docs/decoding.md.")
+    str, typer.Option("--system", help="cod3s, cod3s-mmi-mmi-rs, s2s, s2s-rs, dbs, dpc, …: see docs/decoding.md.")
 ]
 InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
@@ -64,6 +64,14 @@ BeamOption = Annotated[
 TopKOption = Annotated[
     int | None,
     typer.Option("--top-k", help="Sample among this many tokens; 40 (s2s: 30).", rich_help_panel=_STAGE_2),
+]
+PenaltyOption = Annotated[
+    float | None,
+    typer.Option(
+        "--diversity-penalty",
+        help="dbs: what a token costs that another group took; 0.5.",
+        rich_help_panel=_STAGE_2,
+    ),
 ]
 TemperatureOption = Annotated[
     float | None, typer.Option("--temperature", help="Of sampling; 1.", rich_help_panel=_STAGE_2)
@@ -107,6 +115,7 @@ def generate(
     search: SearchOption = None,
     beam: BeamOption = None,
     top_k: TopKOption = None,
+    diversity_penalty: PenaltyOption = None,
     temperature: TemperatureOption = None,
     rerank_sentences: RerankSentencesOption = None,
     per_bin: PerBinOption = None,
@@ -135,6 +144,7 @@ def generate(
         "baseline_beam": beam,
         "top_k": top_k,
         "baseline_top_k": top_k,
+        "diversity_penalty": diversity_penalty,
         "temperature": temperature,
         "rerank_sentences": rerank_sentences,
         "per_bin": per_bin,
@@ -185,11 +195,14 @@ def _print_answers(found: AnswerSet) -> None:
     checked = any(answer.realised for answer in found.answers)
     columns = ["#", "answer", "score"]
     columns += ["signature", "sentences", "its bin is like"] if signed else []
+    held = any(answer.constraint for answer in found.answers)
+    columns += ["made to hold"] if held else []
     columns += ["off by" if signed else "realised"] if checked else []
 
     def row(number: int, answer: Answer) -> list[str | int]:
         cells: list[str | int] = [number, answer.text, f"{answer.score:.3f}"]
         cells += [answer.signature, answer.count, answer.medoid] if signed else []
+        cells += [answer.constraint] if held else []
         off = "" if answer.hamming is None else answer.hamming
         return cells + ([off if signed else answer.realised] if checked else [])
 

@@ -1,0 +1,57 @@
+"""Seconds a source and how different the answers are: s2s on the engine against dbs and dpc on torch.
+
+    python benchmarks/baselines.py BUNDLE
+
+The bundle must hold torch weights and a word graph. `bigrams` is the share of different ones among all bigrams of
+a source's ten answers; `score` is the mean log-probability a token of the answers.
+"""
+
+import sys
+from statistics import mean
+from time import perf_counter, process_time
+
+import torch
+
+from cod3s import load
+from cod3s.records import AnswerSet
+from cod3s.text import words
+
+SOURCES = [
+    "it rained all day",
+    "the baker burned the bread",
+    "my tooth hurts",
+    "the dog barked at the mailman",
+    "the student skipped class",
+    "a storm hit the village",
+    "the girl found a coin",
+    "his car broke down",
+]
+
+
+def distinct_bigrams(found: AnswerSet) -> float:
+    pairs = [
+        pair for answer in found.answers for pair in zip(words(answer.text), words(answer.text)[1:], strict=False)
+    ]
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def main(bundle: str) -> None:
+    generator = load(bundle)
+    print(f"{len(SOURCES)} sources, k = 10, beams of 30, {torch.get_num_threads()} threads of torch")
+    print(
+        "| system | seconds a source (processor s) | answers a source | score | bigrams |\n|---|---|---|---|---|"
+    )
+    for system in ("s2s", "dbs", "dpc"):
+        generator.generate(SOURCES[:1], "effect", k=10, system=system)  # opens what it needs
+        start, processor = perf_counter(), process_time()
+        found = generator.generate(SOURCES, "effect", k=10, system=system)
+        seconds = (
+            f"{(perf_counter() - start) / len(SOURCES):.2f} ({(process_time() - processor) / len(SOURCES):.2f})"
+        )
+        answers = mean(len(one.answers) for one in found)
+        score = mean(answer.forward for one in found for answer in one.answers)
+        print(f"| {system} | {seconds} | {answers:.1f} | {score:.2f} | {mean(map(distinct_bigrams, found)):.2f} |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
