@@ -167,14 +167,15 @@ def export(
 
 
 def info(
-    bundle: Annotated[Path, typer.Argument(help="A bundle folder.")],
+    bundle: Annotated[Path | None, typer.Argument(help="A bundle folder; default the one in the package.")] = None,
     json: JsonOption = False,
 ) -> None:
     """What a bundle is, and whether its files are still those that were exported."""
     from dataclasses import asdict
 
-    from cod3s.bundle import read_facts, sizes, verify
+    from cod3s.bundle import default_bundle, read_facts, sizes, verify
 
+    bundle = bundle or default_bundle()
     facts = read_facts(bundle)
     verify(bundle, facts)
     by_file = sizes(bundle, facts)
@@ -190,6 +191,7 @@ def info(
         ("roles", ", ".join(sorted({role for own in facts.models.values() for role in own}))),
         ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
+        ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
         ("licence", facts.training.get("licence") or "not stated"),
     ]
