@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from cod3s.bundle import read_facts, verify
+from cod3s.cli.train import train as command
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
-from cod3s.errors import BundleError, Cod3sError
+from cod3s.errors import BundleError, Cod3sError, MissingExtraError
 from cod3s.export import export
 from cod3s.model.roles import ROLES
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
@@ -326,3 +327,21 @@ def test_a_batch_is_the_same_whenever_it_is_asked_for(words: Vocabulary) -> None
     forward = [one[place] for place in range(60)]
     assert [two[place] for place in reversed(range(60))] == forward[::-1]
     assert forward != [BatchStream(lengths, 300, seed=2)[place] for place in range(60)]
+
+
+def test_the_log_can_also_be_written_for_tensorboard(corpus: Path, tmp_path: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(corpus, tmp_path / "run", TINY.with_values(epochs=1, roles=("plain",), tensorboard=True))
+    found = events.EventAccumulator(str(tmp_path / "run" / "shared" / "tensorboard"))
+    found.Reload()
+    assert "eval/plain_text_loss" in found.Tags()["scalars"]
+
+
+def test_without_tensorboard_the_option_says_what_to_install(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingExtraError) as caught:
+        command(corpus, tmp_path / "run", tensorboard=True)
+    assert caught.value.hint == "pip install 'cod3s[tensorboard]'"
+    assert not (tmp_path / "run").exists()

@@ -33,6 +33,9 @@ HyperplaneOption = Annotated[bool | None, typer.Option(help="Start signature tok
 EvaluateOption = Annotated[
     int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
 ]
+TensorboardOption = Annotated[
+    bool, typer.Option("--tensorboard", help="Also write the log for TensorBoard, which must be installed.")
+]
 MinutesOption = Annotated[
     float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
 ]
@@ -60,6 +63,7 @@ def train(
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
     warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
     evaluate_every: EvaluateOption = None,
+    tensorboard: TensorboardOption = False,
     seed: Annotated[int | None, typer.Option("--seed")] = None,
     max_minutes: MinutesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
@@ -70,6 +74,8 @@ def train(
     What is not given comes from the preset. The run can be killed at any moment and gone on with by --resume.
     """
     _require_training()
+    if tensorboard:
+        require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset
     from cod3s.train.run import FINISHED
@@ -88,6 +94,7 @@ def train(
         "epochs": epochs,
         "warmup_steps": warmup_steps,
         "evaluate_every": evaluate_every,
+        "tensorboard": tensorboard or None,
         "seed": seed,
     }
     config = find_preset(preset).with_values(**{name: value for name, value in given.items() if value is not None})
