@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -345,3 +346,15 @@ def test_without_tensorboard_the_option_says_what_to_install(
         command(corpus, tmp_path / "run", tensorboard=True)
     assert caught.value.hint == "pip install 'cod3s[tensorboard]'"
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_an_earlier_version_can_be_resumed(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    """Options that came later have their default in it; a run with another value is another run."""
+    shutil.copytree(finished, tmp_path / "run")
+    facts = json.loads((finished / "config.json").read_text())
+    del facts["config"]["tensorboard"]
+    (tmp_path / "run" / "config.json").write_text(json.dumps(facts))
+    figures = json.loads((finished / "shared" / "figures.json").read_text())
+    assert train(corpus, tmp_path / "run", TINY, resume=True) == {"shared": figures}
+    with pytest.raises(Cod3sError, match="another config"):
+        train(corpus, tmp_path / "run", TINY.with_values(tensorboard=True), resume=True)
