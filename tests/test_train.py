@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 from cod3s.bundle import read_facts, verify
+from cod3s.cli.train import train as command
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
-from cod3s.errors import BundleError, Cod3sError
+from cod3s.errors import BundleError, Cod3sError, MissingExtraError
 from cod3s.export import export
 from cod3s.model.roles import ROLES
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
@@ -216,10 +218,19 @@ def test_a_warm_model_trains_and_exports(tmp_path: Path) -> None:
     prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
     tiny = PRESETS["tiny-warm"].with_values(epochs=1, evaluate_every=5)
     assert train(tmp_path / "corpus", tmp_path / "run", tiny)["shared"]["loss"] > 0
-    facts = export(tmp_path / "run", tmp_path / "bundle", name="warm one", licence="CC0-1.0", with_torch=True)
+    facts = export(
+        tmp_path / "run",
+        tmp_path / "bundle",
+        name="warm one",
+        licence="CC0-1.0",
+        with_torch=True,
+        about="Likes names.",
+    )
     verify(tmp_path / "bundle", facts)
     assert "torch/shared/model.safetensors" in facts.files
-    assert "CC0-1.0" in (tmp_path / "bundle" / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "bundle" / "MODEL_CARD.md").read_text()
+    assert "CC0-1.0" in card
+    assert "Likes names." in card
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "newer", "no json", "outside"])
@@ -384,3 +395,33 @@ def test_a_batch_is_the_same_whenever_it_is_asked_for(words: Vocabulary) -> None
     forward = [one[place] for place in range(60)]
     assert [two[place] for place in reversed(range(60))] == forward[::-1]
     assert forward != [other[place] for place in range(60)]
+
+
+def test_the_log_can_also_be_written_for_tensorboard(corpus: Path, tmp_path: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(corpus, tmp_path / "run", TINY.with_values(epochs=1, roles=("plain",), tensorboard=True))
+    found = events.EventAccumulator(str(tmp_path / "run" / "shared" / "tensorboard"))
+    found.Reload()
+    assert "eval/plain_text_loss" in found.Tags()["scalars"]
+
+
+def test_without_tensorboard_the_option_says_what_to_install(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingExtraError) as caught:
+        command(corpus, tmp_path / "run", tensorboard=True)
+    assert caught.value.hint == "pip install 'cod3s[tensorboard]'"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_an_earlier_version_can_be_resumed(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    """Options that came later have their default in it; a run with another value is another run."""
+    shutil.copytree(finished, tmp_path / "run")
+    facts = json.loads((finished / "config.json").read_text())
+    del facts["config"]["tensorboard"]
+    (tmp_path / "run" / "config.json").write_text(json.dumps(facts))
+    figures = json.loads((finished / "shared" / "figures.json").read_text())
+    assert train(corpus, tmp_path / "run", TINY, resume=True) == {"shared": figures}
+    with pytest.raises(Cod3sError, match="another config"):
+        train(corpus, tmp_path / "run", TINY.with_values(tensorboard=True), resume=True)

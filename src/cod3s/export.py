@@ -30,10 +30,12 @@ def export(
     licence: str = "",
     with_torch: bool = False,
     word_graph: Path | None = None,
+    about: str = "",
 ) -> BundleFacts:
     """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
 
     `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
+    `about` is Markdown for the model card: where the data came from, what the model is bad at.
     `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
     """
     if quantization not in QUANTIZATIONS:
@@ -83,7 +85,7 @@ def export(
         if word_graph is not None:
             for relation in relations:
                 build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
-        (partial / "MODEL_CARD.md").write_text(model_card(bundle), encoding="utf-8")
+        (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
         write_facts(partial, bundle)
     return read_facts(output)
 
@@ -128,7 +130,7 @@ def _write_torch(model: Path, output: Path) -> None:
     save_file(halves, output / "model.safetensors", metadata={"format": "pt"})
 
 
-def model_card(bundle: BundleFacts) -> str:
+def model_card(bundle: BundleFacts, about: str = "") -> str:
     """What a person should know before using the bundle."""
     config = bundle.training["config"]
     figures = "\n".join(
@@ -154,6 +156,8 @@ Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle
 | model | figure | value |
 |---|---|---|
 {figures}
+
+{about.strip()}
 
 ## Limits
 

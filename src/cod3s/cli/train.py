@@ -34,6 +34,9 @@ HyperplaneOption = Annotated[bool | None, typer.Option(help="Start signature tok
 EvaluateOption = Annotated[
     int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
 ]
+TensorboardOption = Annotated[
+    bool, typer.Option("--tensorboard", help="Also write the log for TensorBoard, which must be installed.")
+]
 MinutesOption = Annotated[
     float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
 ]
@@ -64,6 +67,7 @@ def train(
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
     warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
     evaluate_every: EvaluateOption = None,
+    tensorboard: TensorboardOption = False,
     seed: Annotated[int | None, typer.Option("--seed")] = None,
     max_minutes: MinutesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
@@ -74,6 +78,8 @@ def train(
     What is not given comes from the preset. The run can be killed at any moment and gone on with by --resume.
     """
     _require_training()
+    if tensorboard:
+        require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset, parse_roles
     from cod3s.train.run import FINISHED
@@ -95,6 +101,7 @@ def train(
         "epochs": epochs,
         "warmup_steps": warmup_steps,
         "evaluate_every": evaluate_every,
+        "tensorboard": tensorboard or None,
         "seed": seed,
     }
     config = find_preset(preset).with_values(**{name: value for name, value in given.items() if value is not None})
@@ -134,6 +141,9 @@ def export(
         str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
     ] = "",
     licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
+    about: Annotated[
+        Path | None, typer.Option("--about", help="A Markdown file for the model card: data, known habits.")
+    ] = None,
     with_torch: Annotated[
         bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
     ] = False,
@@ -149,6 +159,7 @@ def export(
     _require_training()
     from cod3s.bundle import sizes
     from cod3s.export import export as export_run
+    from cod3s.files import existing_file
 
     facts = export_run(
         run,
@@ -158,6 +169,7 @@ def export(
         licence=licence,
         with_torch=with_torch,
         word_graph=word_graph,
+        about=existing_file(about).read_text(encoding="utf-8") if about else "",
     )
     size = sum(sizes(output, facts).values())
     if json:

@@ -43,6 +43,7 @@ class TrainConfig:
     patience: int = 2  # evaluations without a better loss before it stops
     evaluate_every: int = 500  # steps; checkpoints are written at the same time
     validate_pairs: int = 500  # of dev, a relation: enough to choose weights by, few enough to do it often
+    tensorboard: bool = False  # also write event files, in MEMBER/tensorboard/
     seed: int = 1234
 
     def __post_init__(self) -> None:

@@ -47,6 +47,7 @@ def fit(
         data_collator=lambda items: items[0],  # an item is a batch already
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
+            *_tensorboard(transformers, config, folder),
             watch := _watch(transformers, Log(folder / "log.csv"), seconds, clock, report, pairs_a_step),
         ],
     )
@@ -54,6 +55,16 @@ def fit(
     trainer.remove_callback(transformers.ProgressCallback)
     trainer.train(resume_from_checkpoint=_last_checkpoint(folder) if resume else None)
     return {**check(model), "pairs_per_second": watch.rate}, not watch.out_of_time
+
+
+def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[Any]:
+    """What writes TensorBoard's event files, if they are asked for."""
+    if not config.tensorboard:
+        return []
+    require("tensorboard", "tensorboard")
+    writer = transformers.integrations.TensorBoardCallback()
+    writer.logging_dir = str(folder / "tensorboard")
+    return [writer]
 
 
 def _last_checkpoint(folder: Path) -> str | None:

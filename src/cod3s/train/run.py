@@ -103,7 +103,9 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
         return
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
-    if read_json(path) != facts:
+    before = read_json(path)
+    before["config"] = {**asdict(TrainConfig()), **before["config"]}  # what a later version added has its default
+    if before != facts:
         raise Cod3sError(
             f"the run in {output} has another config or corpus", hint="choose another folder for this one"
         )
