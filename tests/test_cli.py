@@ -23,6 +23,8 @@ COMMANDS = [
     ["export"],
     ["info"],
     ["bench", "encode"],
+    ["bench", "decode"],
+    ["generate"],
 ]
 
 
