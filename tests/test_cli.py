@@ -25,6 +25,8 @@ COMMANDS = [
     ["evaluate"],
     ["sweep"],
     ["bench", "encode"],
+    ["bench", "decode"],
+    ["generate"],
 ]
 
 

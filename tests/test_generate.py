@@ -110,10 +110,10 @@ def test_more_answers_than_bins(generator: Generator) -> None:
 @pytest.mark.parametrize("k", [1, 7])
 @pytest.mark.parametrize("system", ["cod3s", "s2s", "s2s-sigs"])
 def test_a_beam_narrower_than_k_is_widened(k: int, system: str, generator: Generator) -> None:
-    """Equal and empty texts count once and not at all, so a few of k may be missing; one would be without."""
+    """Equal and empty texts do not count, so a few of k may be missing; in a beam of one, all but one would."""
     narrow = DecodeConfig(signature_beam=1, beam=5, baseline_beam=1, max_tokens=16)
     found = generator.generate(SOURCES[0], "effect", k, system=system, options=narrow)
-    assert k / 2 < len(found) <= k
+    assert min(k, 2) <= len(found) <= k
 
 
 def test_several_answers_of_each_bin(generator: Generator) -> None:
@@ -161,11 +161,17 @@ def test_signatures_of_the_user_are_written_in(generator: Generator) -> None:
 
 
 def test_a_signature_changes_what_is_written(generator: Generator) -> None:
-    """The bin of each of the grammar's two effects leads to that effect."""
+    """Each of the grammar's two effects is likelier in its own bin than in the other's."""
     effects = ["the baker phoned a locksmith at home", "the baker slept in the garden at home"]
     bins = generator.checker.sign(effects)
-    found = [generator.generate(SOURCES[0], "effect", options=QUICK, signatures=[[own]]) for own in bins]
-    assert [texts(own)[0] for own in found] == effects
+    options = QUICK.with_values(per_bin=6, beam=20, rerank_sentences="none")
+
+    def scores(signature: str) -> dict[str, float]:
+        found = generator.generate(SOURCES[0], "effect", options=options, signatures=[[signature]])
+        return {one.text: one.score for one in found}
+
+    first, second = map(scores, bins)
+    assert first[effects[0]] - first.get(effects[1], -9) > second.get(effects[0], -9) - second[effects[1]]
 
 
 def test_checked_answers_know_the_signature_that_they_have(generator: Generator) -> None:
@@ -376,11 +382,11 @@ def test_json_is_one_record_a_source_and_nothing_else(cod3s: Run, tiny_bundle: T
     assert records[0]["settings"]["beam"] == 5
 
 
-def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundle, generator: Generator) -> None:
     like = "the baker slept in the garden at home"
     done = cod3s("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
     (answer,) = json.loads(done.stdout)["answers"]
-    assert answer["text"] == like
+    assert [answer["signature"]] == generator.checker.sign([like])
 
 
 WRONG_CALLS = [

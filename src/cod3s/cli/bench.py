@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,11 +10,14 @@ from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, settings_line
 from cod3s.errors import Cod3sError
 
+if TYPE_CHECKING:
+    from cod3s.bench.decoding import Growth, StageSpeed
+
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Speed, measured side by side in one run.")
     group.command("encode", epilog="Example: cod3s bench encode --encoder sbert --encoder fast")(encode)
-    group.callback()(lambda: None)
+    group.command("decode", epilog="Example: cod3s bench decode --quick")(decode)
     app.add_typer(group, name="bench", no_args_is_help=True)
 
 
@@ -69,3 +72,89 @@ def encode(
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
     print_table("Encoders, side by side", columns, rows, settings_line(settings))
+
+
+def decode(
+    shape: Annotated[str, typer.Option("--shape", help="paper, small or tiny: random weights.")] = "paper",
+    inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
+    k: Annotated[int, typer.Option("-k", min=1, help="Answers of each.")] = 10,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of every sentence.")] = 12,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="On both sides; default all cores.")
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="Also time the first answers of this bundle.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Two stages with MMI against the same computation by transformers, stage by stage, on random weights.
+
+    Then how time and memory grow with inputs and k. The paper's beams (100 and 40) unless --quick.
+    """
+    from cod3s.errors import require
+
+    for module in ("torch", "transformers"):
+        require(module, "train")
+    import os
+    from tempfile import TemporaryDirectory
+
+    from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
+    from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
+    from cod3s.decode.config import DEFAULT
+    from cod3s.decode.generator import load
+
+    threads = threads or os.cpu_count() or 1
+    config = DEFAULT.with_values(k=k, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi")
+    if quick:
+        shape = "small" if shape == "paper" else shape
+        config = config.with_values(signature_beam=20, beam=8, k=min(k, 4))
+    cases = [(1, config.k), (2, config.k), (4, config.k), (2, 2 * config.k), (2, 4 * config.k)]
+    with TemporaryDirectory() as folder, progress("runs", 3 + len(cases)) as advance:
+        made = make_random_bundle(Path(folder), shape)
+        stages = bench_decoding(made, made_sentences(inputs, 9), config, threads=threads, progress=advance)
+        generator = load(made.folders["int8"], threads=threads)
+        growth = bench_growth(generator, RELATION, config, cases, progress=advance)
+    first = bench_first_answer(bundle, RELATION, DEFAULT.with_values(k=k), threads) if bundle else None
+    settings = {
+        "shape": shape,
+        "inputs": inputs,
+        "k": config.k,
+        "beams": f"{config.signature_beam}/{config.beam}",
+        "tokens": max_tokens,
+        "threads": threads,
+    }
+    if json:
+        rows = {"stages": [asdict(row) for row in stages], "growth": [asdict(row) for row in growth]}
+        print_json({"settings": settings, **rows, "first": asdict(first) if first else None})
+        return
+    _print_decoding(stages, growth, settings_line(settings))
+    if first:
+        cells = (first.bundle, f"{first.load:.2f}", f"{first.first:.2f}", f"{first.next:.2f}")
+        print_table("Seconds that a user waits", ("bundle", "load", "first answers", "next answers"), [cells])
+
+
+def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings: str) -> None:
+    columns = ("stage", "int8", "float32", "transformers", "ratio", "in processor time", "of float32")
+    rows = [
+        (
+            row.stage,
+            *(f"{seconds:.3f}" for seconds in (row.int8, row.float32, row.peer)),
+            *(f"{ratio:.1f} x" for ratio in (row.ratio, row.processor_ratio, row.processor_ratio_float32)),
+        )
+        for row in stages
+    ]
+    print_table("Seconds an input, stage by stage", columns, rows, settings)
+    grown = [
+        (
+            row.inputs,
+            row.k,
+            f"{row.seconds:.2f}",
+            f"{row.processor_seconds:.2f}",
+            f"{row.processor_an_answer:.4f}",
+            f"{row.peak_mb:.0f}",
+        )
+        for row in growth
+    ]
+    columns = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
+    print_table("Growth with inputs and k (int8)", columns, grown, settings)

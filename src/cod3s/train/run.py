@@ -104,7 +104,7 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
     before = read_json(path)
-    before["config"] = {**asdict(TrainConfig()), **before["config"]}  # what a later version added has its default
+    before["config"] = {**TrainConfig().record(), **before["config"]}  # what a later version added has its default
     if before != facts:
         raise Cod3sError(
             f"the run in {output} has another config or corpus", hint="choose another folder for this one"

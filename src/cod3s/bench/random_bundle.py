@@ -1,0 +1,105 @@
+"""A bundle with random weights of any shape: what decoding costs does not depend on what was learned."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.bundle import BundleFacts, open_vocabulary, write_facts
+from cod3s.errors import Cod3sError
+from cod3s.model.convert import convert_transformer
+from cod3s.model.reader import Reader, open_reader
+from cod3s.model.shape import SHAPES
+from cod3s.model.transformer import build_transformer
+from cod3s.tokens import Vocabulary, train_pieces
+
+RELATION, INVERSE = "effect", "cause"
+_MODELS = {
+    RELATION: {"signature": "signature", "sentence": "sentence", "inverse": "inverse"},
+    INVERSE: {"plain": "backward"},
+}
+_SYLLABLES = (
+    "ka",
+    "lo",
+    "mi",
+    "ren",
+    "sto",
+    "va",
+    "du",
+    "pel",
+    "tor",
+    "ni",
+    "bra",
+    "ze",
+    "gul",
+    "fi",
+    "mas",
+    "ro",
+)
+
+
+@dataclass(frozen=True)
+class RandomBundle:
+    """The torch models by name, the engine's bundles by quantization, and what reads and writes for both."""
+
+    models: dict[str, Any]
+    folders: dict[str, Path]
+    vocabulary: Vocabulary
+    reader: Reader
+
+
+def make_random_bundle(folder: Path, shape: str, *, bits: int = 16, seed: int = 1234) -> RandomBundle:
+    """One model a role, as in the paper: one bit a token, the same two tokens at every position."""
+    if shape not in SHAPES or SHAPES[shape].warm:
+        scratch = [name for name, own in SHAPES.items() if not own.warm]
+        raise Cod3sError(f"no random weights of the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
+    pieces = folder / "tokens.model"
+    train_pieces(made_sentences(20_000, seed), pieces, SHAPES[shape].pieces)
+    facts = {
+        quantization: BundleFacts(
+            name=f"random {shape} {quantization}",
+            encoder="none",
+            bits=bits,
+            bits_per_token=1,
+            positional=False,
+            shape=shape,
+            quantization=quantization,
+            relations={
+                RELATION: {"template": "{source}, so {target}", "inverse": INVERSE},
+                INVERSE: {"template": "{source} because {target}", "inverse": RELATION},
+            },
+            models=_MODELS,
+        )
+        for quantization in ("int8", "float32")
+    }
+    vocabulary = open_vocabulary(pieces, facts["int8"])
+    reader = open_reader(SHAPES[shape], vocabulary, Path())
+    models: dict[str, Any] = {}
+    for number, name in enumerate(name for own in _MODELS.values() for name in own.values()):
+        models[name] = build_transformer(SHAPES[shape], vocabulary, seed=seed + number).eval()
+        models[name].save_pretrained(folder / "torch" / name)
+    folders = {quantization: folder / quantization for quantization in facts}
+    for quantization, output in folders.items():
+        _write(folder, output, facts[quantization], vocabulary, reader)
+    return RandomBundle(models, folders, vocabulary, reader)
+
+
+def made_sentences(number: int, seed: int) -> list[str]:
+    """Sentences of five to nine words that no language has, enough of them for any number of pieces."""
+    draw = random.Random(seed)
+    words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(8000)]
+    return [" ".join(draw.choices(words, k=draw.randint(5, 9))) for _ in range(number)]
+
+
+def _write(folder: Path, output: Path, facts: BundleFacts, vocabulary: Vocabulary, reader: Reader) -> None:
+    for name in (name for own in _MODELS.values() for name in own.values()):
+        (output / "models" / name).mkdir(parents=True)
+        convert_transformer(
+            folder / "torch" / name,
+            output / "models" / name,
+            source_tokens=reader.tokens,
+            target_tokens=vocabulary.tokens,
+            quantization=facts.quantization,
+        )
+    (output / "tokens.model").write_bytes((folder / "tokens.model").read_bytes())
+    write_facts(output, facts)
