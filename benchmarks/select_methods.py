@@ -11,7 +11,6 @@ completed statement is farther than a cosine distance from all kept ones (sectio
 import argparse
 import json
 import random
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,9 +25,11 @@ from semhash import SemHash
 import cod3s
 from cod3s.corpus.questions import read_questions
 from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.selection import BITS
 from cod3s.text import for_embedding
 
 THRESHOLDS = (0.1, 0.25, 0.5)
+FIGURES = (*(f"distinct {threshold}" for threshold in THRESHOLDS), "diversity")
 
 
 @dataclass(frozen=True)
@@ -96,21 +97,20 @@ def selected(method: str, **options: float) -> Way:
     return choose
 
 
-def ways() -> dict[str, Way]:
-    found: dict[str, Way] = {"top k by score": lambda pool, k: range(k), "random": at_random(1.0)}
-    found |= {f"random of the best {share:.0%}": at_random(share) for share in (0.2, 0.35, 0.5, 0.7)}
-    found |= {f"semhash {threshold}": semhash(threshold) for threshold in (0.9, 0.8, 0.7, 0.6, 0.5)}
-    found |= {"semhash representative": representative}
-    found |= {
-        f"signatures {bits}/{near}": selected("signatures", bits=bits, min_hamming=near) for bits, near in GRID
+def families() -> dict[str, dict[str, Way]]:
+    """Each way at several settings, from the one that heeds scores most to the one that heeds them least."""
+    weights = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+    near = (BITS // 4, 38, 42, 46, 50, 54)
+    return {
+        "top k by score": {"": lambda pool, k: range(k)},
+        "random": {f"of the best {share:.0%}": at_random(share) for share in (0.2, 0.5, 1.0)},
+        "semhash": {str(threshold): semhash(threshold) for threshold in (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1)},
+        "semhash representative": {"": representative},
+        "signatures": {f"{BITS}/{t}": selected("signatures", min_hamming=t) for t in near},
+        "mmr": {str(weight): selected("mmr", score_weight=weight) for weight in weights},
+        "dpp": {str(weight): selected("dpp", score_weight=weight) for weight in weights},
+        "kmedoids": {"": selected("kmedoids")},
     }
-    found |= {f"mmr {weight}": selected("mmr", score_weight=weight) for weight in (0.9, 0.7, 0.5, 0.3)}
-    found |= {f"dpp {weight}": selected("dpp", score_weight=weight) for weight in (0.9, 0.7, 0.5, 0.3)}
-    return found | {"kmedoids": selected("kmedoids")}
-
-
-GRID = ((16, 2), (16, 3), (16, 4), (16, 5), (64, 8), (64, 12), (64, 16), (64, 20), (64, 24), (256, 32), (256, 48))
-GRID += ((256, 64), (256, 80), (256, 96))
 
 
 def write_candidates(arguments: argparse.Namespace) -> None:
@@ -177,23 +177,49 @@ def main() -> None:
         write_candidates(arguments)
     pools = read_pools(arguments)
     sizes = [len(pool.texts) for pool in pools]
-    print(f"{len(pools)} sources, {np.mean(sizes):.1f} candidates each, {perf_counter() - start:.0f} s to make")
-    print(
-        f"{'way':28}{'score':>8}"
-        + "".join(f"{f'dist {t}':>10}" for t in THRESHOLDS)
-        + f"{'diversity':>11}{'ms':>8}"
+    made = f"{perf_counter() - start:.0f} s to make"
+    print(f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each, {made}")
+    print(f"{'way':36}{'score':>8}{''.join(f'{name:>15}' for name in FIGURES)}{'ms':>8}")
+    curves = {
+        family: [measure(f"{family} {name}", way, pools, arguments.k) for name, way in own.items()]
+        for family, own in families().items()
+    }
+    compare(curves)
+
+
+def measure(name: str, way: Way, pools: Sequence[Pool], k: int) -> dict[str, float]:
+    """Mean figures of one way over all pools, printed as a row."""
+    start = perf_counter()
+    chosen = [way(pool, k) for pool in pools]
+    milliseconds = 1000 * (perf_counter() - start) / len(pools)
+    rows = [judge(pool, own) for pool, own in zip(pools, chosen, strict=True)]
+    means = {figure: float(np.mean([row[figure] for row in rows])) for figure in rows[0]}
+    cells = "".join(f"{means[figure]:15.2f}" for figure in FIGURES)
+    print(f"{name:36}{means['score']:8.3f}{cells}{milliseconds:8.2f}", flush=True)
+    return means
+
+
+def compare(curves: dict[str, list[dict[str, float]]]) -> None:
+    """What each method would reach at the mean score of each rival, between the settings that were run."""
+    print(f"\n{FIGURES[1]} at equal mean score, then {FIGURES[-1]}")
+    methods = ("signatures", "mmr", "dpp")
+    print(f"{'rival':28}{'score':>8}{'its own':>16}" + "".join(f"{method:>16}" for method in methods))
+    for rival in ("random", "semhash", "semhash representative"):
+        for point in curves[rival]:
+            cells = [at_score(curves[method], point["score"]) for method in methods]
+            own = f"{point[FIGURES[1]]:.2f} {point[FIGURES[-1]]:.2f}"
+            print(f"{rival:28}{point['score']:8.3f}{own:>16}" + "".join(f"{cell:>16}" for cell in cells))
+
+
+def at_score(curve: list[dict[str, float]], score: float) -> str:
+    points = sorted(curve, key=lambda point: point["score"])
+    scores = [point["score"] for point in points]
+    if not scores[0] <= score <= scores[-1]:
+        return "–"
+    first, last = (
+        np.interp(score, scores, [point[name] for point in points]) for name in (FIGURES[1], FIGURES[-1])
     )
-    for name, way in ways().items():
-        figures: dict[str, list[float]] = defaultdict(list)
-        start = perf_counter()
-        chosen = [way(pool, arguments.k) for pool in pools]
-        milliseconds = 1000 * (perf_counter() - start) / len(pools)
-        for pool, rows in zip(pools, chosen, strict=True):
-            for figure, value in judge(pool, rows).items():
-                figures[figure].append(value)
-        means = {figure: np.mean(values) for figure, values in figures.items()}
-        cells = "".join(f"{means[f'distinct {t}']:10.2f}" for t in THRESHOLDS)
-        print(f"{name:28}{means['score']:8.3f}{cells}{means['diversity']:11.2f}{milliseconds:8.2f}", flush=True)
+    return f"{first:.2f} {last:.2f}"
 
 
 if __name__ == "__main__":

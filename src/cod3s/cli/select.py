@@ -51,7 +51,7 @@ def select(
     min_hamming: Annotated[
         int | None,
         typer.Option(
-            "--min-hamming", min=0, help="Bits within which two say the same; a fifth of --bits unless given."
+            "--min-hamming", min=0, help="Bits within which two say the same; a quarter of --bits unless given."
         ),
     ] = None,
     strict: Annotated[

@@ -52,7 +52,7 @@ def select(
     """Choose k candidates that mean different things, and tell what each of them stands for.
 
     Higher scores are better; without scores the order given is the ranking. Two candidates count as saying the
-    same when their signatures differ in at most `min_hamming` bits (default: a fifth of `bits`). `strict`
+    same when their signatures differ in at most `min_hamming` bits (default: a quarter of `bits`). `strict`
     (signatures only) rather returns fewer than k than any that lie so near. `score_weight` (mmr, dpp) is the
     weight of scores against diversity, 0 to below 1. `vectors` replaces the encoder by vectors of your own.
     """
@@ -91,12 +91,11 @@ def select(
 
 
 def default_min_hamming(bits: int) -> int:
-    """A fifth of the bits: cosines above about 0.8 count as the same.
+    """A quarter of the bits: cosines above about 0.7 count as the same (docs/select.md says why).
 
-    That tells paraphrases from other pairs best on STSbenchmark, for both built-in encoders (docs/select.md). The
-    paper's 2 of 16 stands for a cosine of about 0.9.
+    The paper's 2 of 16 stands for a cosine of about 0.9.
     """
-    return check_bits(bits) // 5
+    return check_bits(bits) // 4
 
 
 @dataclass(frozen=True, eq=False)
