@@ -156,5 +156,5 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         )
         for row in growth
     ]
-    columns = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
-    print_table("Growth with inputs and k (int8)", columns, grown, settings)
+    heads = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
+    print_table("Growth with inputs and k (int8)", heads, grown, settings)

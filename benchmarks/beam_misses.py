@@ -1,0 +1,45 @@
+"""How often a beam over signatures misses the true best ones: a bundle in, a table out.
+
+    python benchmarks/beam_misses.py bundle/ --sources 20
+
+For each source the exact search gives the true n best; the beam's list of the same length is held against it.
+"""
+
+import argparse
+from pathlib import Path
+from time import process_time
+
+from cod3s.bench import bench_sentences
+from cod3s.decode.players import open_players
+from cod3s.decode.signatures import find_signatures
+from cod3s.text import for_modelling
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--relation", default="effect")
+    parser.add_argument("--sources", type=int, default=20)
+    parser.add_argument("--best", type=int, default=100)
+    arguments = parser.parse_args()
+    players = open_players(arguments.bundle)
+    player, words = players.signature(arguments.relation), players.vocabulary
+    sources = [for_modelling(text) for text in bench_sentences(arguments.sources)]
+    found, seconds = {}, {}
+    for search in ("beam", "exact"):
+        start = process_time()
+        rows = find_signatures(player, words, sources, search=search, best=arguments.best)
+        seconds[search] = (process_time() - start) / len(sources)
+        found[search] = [[one.tokens for one in own] for own in rows]
+    pairs = list(zip(found["beam"], found["exact"], strict=True))
+    print(f"sources {len(sources)} | best {arguments.best} | bundle {players.facts.name}")
+    print("| true best | missed by the beam | sources with a miss |\n|---|---|---|")
+    for first in (1, 3, 10, arguments.best):
+        missed = [len(set(exact[:first]) - set(beam)) for beam, exact in pairs]
+        share = sum(missed) / (first * len(pairs))
+        print(f"| {first} | {100 * share:.1f} % | {sum(map(bool, missed))} of {len(pairs)} |")
+    print(f"processor seconds a source: beam {seconds['beam']:.2f}, exact {seconds['exact']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
