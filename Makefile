@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install test check demo format
+.PHONY: install test check demo format default-bundle
 
 # One stamp per pyproject.toml: a second `make` installs nothing.
 $(VENV)/.installed: pyproject.toml
@@ -32,3 +32,14 @@ demo:
 	$(VENV)-demo/bin/pip install --quiet .
 	$(VENV)-demo/bin/cod3s sign --encoder static \
 	  "The tenant lost his keys." "The renter could not find his keys." "It snowed all night in the valley."
+
+# The bundle that ships in the package, from nothing: needs the pairs (DATA), and an hour and a half of two cores.
+# It can be killed at any moment and made again: every step goes on where it stopped.
+DATA ?= ../shared/data
+WORK ?= build/default-bundle
+default-bundle: install
+	$(BIN)/cod3s prepare $(DATA)/pairs/causal-pairs.tsv.gz -o $(WORK)/corpus --filter clean
+	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --resume
+	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --licence "CC BY-NC 4.0" \
+	  --about recipes/default-bundle.md
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/default_bundle --sources 3000

@@ -92,6 +92,17 @@ class TrainConfig:
 PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
     "warm": TrainConfig(),
+    # The bundle in the package: what an hour on one core learns best (docs/default-bundle.md). Small batches make
+    # many steps; each role sees a share of the pairs, so that the schedule ends when the time does.
+    "default": TrainConfig(
+        shares=(0.2, 0.6, 0.1),
+        freeze_encoder=True,
+        schedule="linear",
+        warmup_steps=300,
+        batch_tokens=720,
+        epochs=1,
+        evaluate_every=1000,
+    ),
     # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors
     # ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that here), and
     # validated once an epoch of 10 million pairs.
