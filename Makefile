@@ -26,12 +26,11 @@ format: install
 	$(BIN)/ruff format src tests
 	$(BIN)/ruff check --fix src tests
 
-# The base install only (no torch): two sentences, their signatures, how far apart they are.
+# The base install only (no torch): ten answers to one sentence, from the bundle in the package.
 demo:
 	$(PYTHON) -m venv $(VENV)-demo
 	$(VENV)-demo/bin/pip install --quiet .
-	$(VENV)-demo/bin/cod3s sign --encoder static \
-	  "The tenant lost his keys." "The renter could not find his keys." "It snowed all night in the valley."
+	$(VENV)-demo/bin/cod3s generate effect "the power went out during dinner"
 
 # The bundle that ships in the package, from nothing: needs the pairs (DATA), and an hour and a half of two cores.
 # It can be killed at any moment and made again: every step goes on where it stopped.
