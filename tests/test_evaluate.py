@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -77,6 +78,18 @@ def test_questions_become_items_with_their_gold_answer(copa: EvaluationData) -> 
 def test_tables_of_sources_are_read(tmp_path: Path, name: str, content: str, relation: str) -> None:
     (tmp_path / name).write_text(content)
     assert read_data(tmp_path / name, relation).items == (Item("effect", "It rained.", "We got wet."),)
+
+
+def test_a_question_that_only_speaks_of_a_source_is_a_question(tmp_path: Path) -> None:
+    record = {"premise": "the source ran dry", "question": "effect", "choice1": "a", "choice2": "b", "label": 0}
+    (tmp_path / "copa.jsonl").write_text(json.dumps({**record, "idx": 1}))
+    assert read_data(tmp_path / "copa.jsonl").items == (Item("effect", "the source ran dry", "a"),)
+
+
+def test_effects_come_before_causes_as_in_the_paper(static: Encoder, copa: EvaluationData) -> None:
+    sets = [answered("s", "It rained", DIVERSE, relation) for relation in ("cause", "effect")]
+    found = evaluate_outputs({"s": sets}, copa, Judges(static), sizes=(3,))
+    assert diversity_table(found, 3).columns == ("system", "C→E", "E→C")
 
 
 def test_plain_text_is_a_source_a_line(tmp_path: Path) -> None:
@@ -308,6 +321,8 @@ def test_the_page_needs_nothing_else_and_escapes_what_models_write(
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "mud &amp; water" in page
+    for start in (place for place in range(len(page)) if page.startswith("<svg", place)):
+        ElementTree.fromstring(page[start : page.index("</svg>", start) + 6])  # drawings are whole
     assert "<svg" in page
     assert "currentColor" in page
     for outside in ("href=", "src=", "@import", "url("):

@@ -47,6 +47,11 @@ def test_every_system_answers_every_item(opened: Opened, tmp_path: Path) -> None
     summary = evaluate_outputs(written, DATA, opened.judges, sizes=(3,))
     assert summary.systems["s2s"]["effect"].control is None
     assert summary.systems["cod3s-mmi-mmi"]["effect"].control is not None
+    checked = generate_outputs(
+        opened.generator, DATA, [Named("checked", "cod3s-mmi-mmi", FAST.with_values(check=True))], tmp_path
+    )["checked"]
+    distances = [answer.hamming or 0 for own in checked for answer in own.answers if own.relation == "effect"]
+    assert summary.systems["cod3s-mmi-mmi"]["effect"].control.whole.hamming == pytest.approx(np.mean(distances))
     for metric in ("likelihood", "backward_pmi", "relevance"):
         assert summary.figure("s2s", "cause", Column("3", metric)) is not None
 
@@ -172,9 +177,9 @@ def test_a_sweep_goes_around_the_base_or_over_the_grid() -> None:
     names = [setting.name for setting in plan(["b"], axes, FAST, grid=False)]
     assert names == [
         "b-min_hamming=0",
-        "b-min_hamming=2",
+        "b-base",
         "b-min_hamming=4",
-        "b-sentence_weight=0.3",
+        "b-base",
         "b-sentence_weight=1",
     ]
     grid = [setting.name for setting in plan(["b", "c"], axes, FAST, grid=True)]

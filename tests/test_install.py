@@ -72,6 +72,7 @@ def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_pa
         (["sign", "It rained.", "--encoder", "sbert"], "cod3s[encode]"),
         (["sts", "sts.csv", "--encoder", "static"], "cod3s[evaluate]"),
         (["train", "corpus", "-o", "run"], "cod3s[train]"),
+        (["evaluate", "data.tsv", "-o", "report"], "cod3s[evaluate]"),
         (["export", "run", "-o", "bundle"], "cod3s[train]"),
         (["bins", "build", "texts.zst", "-o", "bins", "--encoder", "static"], "cod3s[corpus]"),
     ],

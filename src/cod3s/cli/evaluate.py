@@ -146,7 +146,7 @@ def _generate_and_score(
     from cod3s.evaluate.report import OUTPUTS, write_report
 
     options = find_preset(preset).with_values(k=max(sizes), seed=seed)
-    names = list(dict.fromkeys(systems.split(","))) if systems else list(DEFAULT_SYSTEMS)
+    names = dict.fromkeys(name.strip() for name in systems.split(",")) if systems else DEFAULT_SYSTEMS
     named = [Named(name, find_system(name).name, options) for name in names]
     check_run(output, run_record(data, dict(opened.judges.settings), options))
     with progress("generating", len(named) * len(data.items)) as advance:
@@ -217,6 +217,7 @@ def print_cells(table: "Table", caption: str) -> None:
 
 
 def _compare(a: Path, b: Path, json: bool) -> None:
+    require_evaluation()
     from cod3s.evaluate.comparison import compare_reports
 
     table, settings = compare_reports(a, b)

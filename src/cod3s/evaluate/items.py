@@ -4,6 +4,8 @@ Known are COPA's XML, the JSONL of SuperGLUE's COPA and of e-CARE; .tsv, .csv an
 `relation` and `target`; and plain text, a source a line.
 """
 
+import csv
+import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,12 +75,15 @@ def _asked(question: Question) -> Item:
 
 
 def _fields(path: Path) -> set[str]:
-    """The names in a table's header, or something to search in a first JSON record."""
+    """The names in a table's header, or those of the first JSON record; none where neither can be read."""
     with open_text(path) as stream:
-        first = stream.readline()
-    for mark in '{}":,\t':
-        first = first.replace(mark, " ")
-    return set(first.split())
+        if path.suffix != ".jsonl":
+            return set(next(csv.reader(stream, delimiter="\t" if path.suffix == ".tsv" else ","), []))
+        try:
+            record = json.loads(stream.readline())
+        except json.JSONDecodeError:
+            return set()
+    return set(record) if isinstance(record, dict) else set()
 
 
 def _read_table(path: Path, relation: str) -> list[Item]:

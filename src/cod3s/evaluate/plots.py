@@ -4,13 +4,14 @@ The same summary gives the same bytes: no dates, and names in the drawing by a f
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cod3s.errors import require
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
+from cod3s.metrics.fidelity import Fidelity
 
 _INK = "#010203"  # stands for the page's text colour, light or dark
 
@@ -33,7 +34,7 @@ class Series:
 
 
 def report_plots(summary: Summary) -> list[Plot]:
-    """Quality against diversity, a point a system; then fidelity by rank."""
+    """Quality against diversity, a point a system; then fidelity by rank and by size of the bin."""
     size = str(max(summary.settings["sets"]))
     plots = []
     for relation in summary.relations:
@@ -42,16 +43,25 @@ def report_plots(summary: Summary) -> list[Plot]:
             if points:
                 title = f"Quality and diversity, {relation}, {size}-sets"
                 plots.append(Plot(title, quality_diversity(points, f"cosine distance, {size}-sets", name)))
-    series = [
-        Series(f"{system}, {relation}", *_by_rank(summary, system, relation))
+    return plots + _fidelity_plots(summary)
+
+
+def _fidelity_plots(summary: Summary) -> list[Plot]:
+    controls = [
+        (f"{system}, {relation}", scores.control)
         for system, own in summary.systems.items()
         for relation, scores in own.items()
         if scores.control
     ]
-    if series:
-        drawn = lines(series, "rank of the answer", "Hamming distance from the request")
-        plots.append(Plot("Fidelity by rank", drawn))
-    return plots
+    if not controls:
+        return []
+    distance = "Hamming distance from the request"
+    ranks = [_hammings(name, {rank + 1: one for rank, one in own.by_rank.items()}) for name, own in controls]
+    sizes = [_hammings(name, own.by_bin_size) for name, own in controls]
+    return [
+        Plot("Fidelity by rank", lines(ranks, "rank of the answer", distance)),
+        Plot("Fidelity by size of the bin", lines(sizes, "training sentences, at least", distance, log=True)),
+    ]
 
 
 def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str, y_name: str) -> str:
@@ -93,11 +103,8 @@ def _quality_points(summary: Summary, relation: str, size: str, metric: str) -> 
     return found
 
 
-def _by_rank(summary: Summary, system: str, relation: str) -> tuple[list[float], list[float]]:
-    control = summary.systems[system][relation].control
-    assert control is not None
-    ranks = sorted(control.by_rank)
-    return [rank + 1.0 for rank in ranks], [control.by_rank[rank].hamming for rank in ranks]
+def _hammings(name: str, groups: Mapping[int, Fidelity]) -> Series:
+    return Series(name, list(groups), [own.hamming for own in groups.values()])
 
 
 def _axes(x_name: str, y_name: str) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ report/
 The same outputs and settings give the same bytes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,12 @@ def write_report(
 
 def report_line(summary: Summary) -> str:
     """The settings that a reader of one table needs; the whole list is at the end of the page."""
-    shown = ("data", "bundle", "encoder", "second_encoder", "bits", "bleu", "seed", "cod3s")
-    known = {**summary.settings, "data": f"{summary.data['name']} ({_counts(summary.data['items'])})"}
+    shown = ("data", "bundle", "encoder", "second_encoder", "bits", "beams", "bleu", "seed", "cod3s")
+    known = {
+        **summary.settings,
+        "data": f"{summary.data['name']} ({_counts(summary.data['items'])})",
+        "beams": _beams(summary.settings["systems"].values()),
+    }
     return settings_line({name: known[name] for name in shown if known.get(name) is not None})
 
 
@@ -132,6 +136,12 @@ def _title(summary: Summary) -> str:
 
 def _counts(items: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {relation}" for relation, number in items.items())
+
+
+def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:
+    """The widths of the two stages, where all systems that say them say the same."""
+    found = {f"{own['signature_beam']}/{own['beam']}" for own in systems if {"signature_beam", "beam"} <= set(own)}
+    return found.pop() if len(found) == 1 else None
 
 
 def _write(path: Path, text: str) -> None:

@@ -16,6 +16,7 @@ from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.significance import LEVEL, Comparison, bootstrap_interval, compare_all
 
 LOWER_IS_BETTER = ("self_bleu",)
+FIRST = ("effect", "cause")
 DIGITS = 6  # what is written; the last bits of a float differ from processor to processor
 
 
@@ -62,8 +63,9 @@ class Summary:
 
     @property
     def relations(self) -> list[str]:
-        """In the order in which the systems met them."""
-        return list(dict.fromkeys(relation for own in self.systems.values() for relation in own))
+        """Effects before causes, as in the paper; then others in the order in which the systems met them."""
+        found = dict.fromkeys(relation for own in self.systems.values() for relation in own)
+        return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
     def figure(self, system: str, relation: str, column: Column) -> Figure | None:
         """One figure, None where the system has none."""

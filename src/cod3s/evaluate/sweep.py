@@ -38,15 +38,17 @@ Axes = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Setting:
-    """One bundle with some options changed; `axis` is the option that this point belongs to, "" for the base."""
+    """One bundle with some options changed; `axis` is the option that this point belongs to, "" in a grid."""
 
     bundle: str
     axis: str
     options: tuple[tuple[str, float], ...]
+    is_base: bool = False  # every axis goes through the base, which is decoded once
 
     @property
     def name(self) -> str:
-        return "-".join([self.bundle, *(f"{name}={value:g}" for name, value in self.options)])
+        changed = ["base"] if self.is_base else [f"{name}={value:g}" for name, value in self.options]
+        return "-".join([self.bundle, *changed])
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def plan(bundles: Sequence[str], axes: Axes, base: DecodeConfig, grid: bool) -> 
         combined = [tuple(zip(axes, values, strict=True)) for values in product(*axes.values())]
         return [Setting(bundle, "", options) for bundle in bundles for options in combined]
     return [
-        Setting(bundle, name, ((name, value),))
+        Setting(bundle, name, ((name, value),), is_base=value == getattr(base, name))
         for bundle in bundles
         for name, values in axes.items()
         for value in sorted({*values, getattr(base, name)})
@@ -149,13 +151,13 @@ def write_sweep(folder: Path, found: Sweep) -> None:
 
 
 def sweep_table(found: Sweep) -> Table:
-    """A row a setting; strong ones are on the Pareto front."""
+    """A row a setting; the last column says which are on the Pareto front."""
     rows = []
     for point in found.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
         figures = [_shown(point.figures[name]) for name in FIGURES]
         cells = [*names, *figures, "front" if point.on_front else ""]
-        rows.append(tuple(Cell((Part(text, strong=point.on_front and bool(text)),)) for text in cells))
+        rows.append(tuple(Cell((Part(text),)) for text in cells))
     note = (
         f"Means over relations of {found.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
         f"cosine) and as plausible ({found.quality}), and better in one of them."
