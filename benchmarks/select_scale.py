@@ -43,7 +43,9 @@ def measure(number: int) -> None:
     found = cod3s.select(texts, 10, scores=scores, encoder=encoder)
     seconds = process_time() - start
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
-    print(f"{number:>9,} candidates: {seconds:5.1f} s of one core, {more:4.0f} MiB more than their texts", flush=True)
+    print(
+        f"{number:>9,} candidates: {seconds:5.1f} s of one core, {more:4.0f} MiB more than their texts", flush=True
+    )
     assert len(found.selected) == 10
 
 
