@@ -172,13 +172,11 @@ def main() -> None:
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--judge", default="fast")
     arguments = parser.parse_args()
-    start = perf_counter()
     if not arguments.candidates.exists():
         write_candidates(arguments)
     pools = read_pools(arguments)
     sizes = [len(pool.texts) for pool in pools]
-    made = f"{perf_counter() - start:.0f} s to make"
-    print(f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each, {made}")
+    print(f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each")
     print(f"{'way':36}{'score':>8}{''.join(f'{name:>15}' for name in FIGURES)}{'ms':>8}")
     curves = {
         family: [measure(f"{family} {name}", way, pools, arguments.k) for name, way in own.items()]
