@@ -8,6 +8,7 @@ from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 
 LAYOUTS = ("shared", "separate")
+PIECES = ("own", "encoder")
 
 
 def _one_of(what: str, name: str, known: Any) -> None:
@@ -23,6 +24,7 @@ class TrainConfig:
     init: str = ""  # a pretrained seq2seq model to start from; shape is then `pretrained`
     layout: str = "shared"  # one model with a tag a role, or one model a role and relation
     roles: tuple[str, ...] = ROLES
+    pieces: str = "own"  # learned from the corpus, or the word pieces of the encoder, which have no capitals
     bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
     positional: bool = True  # False is the paper: the same tokens at every position
     hyperplane_start: bool = True  # signature tokens start as the signed sum of their hyperplanes
@@ -43,6 +45,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _one_of("shape", self.shape, SHAPES)
         _one_of("layout", self.layout, LAYOUTS)
+        _one_of("set of pieces", self.pieces, PIECES)
+        if self.pieces == "encoder" and not SHAPES[self.shape].warm:
+            raise Cod3sError(
+                f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
+            )
         for role in self.roles:
             _one_of("role", role, ROLES)
         if (self.shape == "pretrained") != bool(self.init):

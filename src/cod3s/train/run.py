@@ -24,7 +24,7 @@ from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, start_from_encoder, start_from_hyperplanes
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream, Examples
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
@@ -125,6 +125,8 @@ class _Run:
         pieces = output / "tokens.model"
         if config.init and not pieces.exists():
             write_tokenizers(config.init, pieces, output / "source.json")
+        if config.pieces == "encoder" and not pieces.exists():
+            copy_pieces(minilm_folder() / "tokenizer.json", pieces)
         if not pieces.exists():
             texts = (
                 text for (_, split), own in rows.items() if split == "train" for row in own for text in row[:2]
