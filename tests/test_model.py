@@ -23,7 +23,7 @@ from cod3s.model.transformer import (
     start_from_encoder,
     start_from_hyperplanes,
 )
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
 
 SOURCE, TARGET, SIGNATURE = "The baker missed the bus.", "A young nurse fell asleep.", "0110011001011100"
 
@@ -154,6 +154,24 @@ def test_the_engine_finds_the_beams_of_torch(trained: Trained, tmp_path: Path) -
     )
     place = {token: number for number, token in enumerate(words.tokens)}
     assert [[place[token] for token in tokens[-6:]] for tokens in result.hypotheses] == wanted
+
+
+def test_a_decoder_can_write_with_the_pieces_of_its_encoder(tmp_path: Path) -> None:
+    """The same ids on both sides, our special names, and each piece starts as the encoder knows it."""
+    tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    copy_pieces(minilm_folder() / "tokenizer.json", tmp_path / "tokens.model")
+    words = make_vocabulary(tmp_path / "tokens.model")
+    text = "the unlucky baker couldn't read the half-burnt menu, so he left"
+    assert words.encode_text(text) == tokenizer.encode(text, add_special_tokens=False).ids
+    assert words.decode_text([*words.encode_text(text), words.end, words.pad]) == text
+    model = build_transformer(SHAPES["tiny-warm"], words, seed=1)
+    start_from_encoder(model, words, tokenizer)
+    theirs = model.encoder.get_input_embeddings().weight.detach().numpy()
+    ours = model.decoder.get_input_embeddings().weight.detach().numpy()
+    for piece in ("baker", "##ing"):
+        place = words.id(piece)
+        assert np.corrcoef(ours[place], theirs[place])[0, 1] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_paper_shape_has_the_papers_parameters(pieces: Path) -> None:

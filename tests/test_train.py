@@ -286,6 +286,8 @@ def test_unknown_names_suggest_the_nearest() -> None:
         find_preset("papr")
     with pytest.raises(Cod3sError):
         TrainConfig(roles=())
+    with pytest.raises(Cod3sError, match="no pretrained encoder"):
+        TINY.with_values(pieces="encoder")
 
 
 def test_members_of_both_layouts() -> None:

@@ -4,12 +4,16 @@ Two kinds of file, recognised by what they hold: a SentencePiece model (learned 
 tokenizer (brought along by a pretrained model).
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from cod3s.errors import FileFormatError
 from cod3s.files import existing_file
+
+_INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
+_BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 
 
 class Pieces(Protocol):
@@ -60,10 +64,11 @@ class _SentencePieces:
 
 class _TokenizerPieces:
     def __init__(self, path: Path) -> None:
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer, decoders
 
         self._tokenizer = Tokenizer.from_file(str(path))
         self.tokens = piece_names(self._tokenizer)
+        self._says_spaces = not isinstance(self._tokenizer.decoder, decoders.WordPiece)
 
     def encode(self, text: str) -> list[int]:
         found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -71,4 +76,9 @@ class _TokenizerPieces:
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text.strip()
+        return text.strip() if self._says_spaces else _closed_up(text)
+
+
+def _closed_up(text: str) -> str:
+    """Word pieces do not say where spaces were: `couldn ' t , he` is `couldn't, he`."""
+    return _BEFORE_MARK.sub("", _INSIDE_WORD.sub(r"\1", text)).strip()

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from cod3s.errors import Cod3sError, SignatureError
-from cod3s.files import replaced_file
+from cod3s.files import existing_file, read_json, replaced_file, write_json
 from cod3s.lsh import check_bits, from_text
 from cod3s.pieces import open_pieces
 
@@ -147,3 +147,15 @@ def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
         ) from error
     with replaced_file(path) as partial:
         partial.write_bytes(model.getvalue())
+
+
+def copy_pieces(tokenizer_file: Path, path: Path) -> None:
+    """Write the word pieces of a BERT-type tokenizer as text pieces: the same ids, our special names."""
+    ours = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}
+    content = read_json(existing_file(tokenizer_file))
+    model = content["model"]
+    model["vocab"] = {ours.get(name, name): number for name, number in model["vocab"].items()}
+    model["unk_token"] = UNKNOWN
+    for token in content["added_tokens"]:
+        token["content"] = ours.get(token["content"], token["content"])
+    write_json(path, {**content, "post_processor": None, "padding": None, "truncation": None})

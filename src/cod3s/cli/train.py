@@ -26,6 +26,10 @@ InitOption = Annotated[
         "--init", help="Start from a BART, T5 or Marian model: a folder, or a name of the Hugging Face hub."
     ),
 ]
+PiecesOption = Annotated[
+    str | None,
+    typer.Option("--pieces", help="own: learned from the corpus; encoder: those of the pretrained encoder."),
+]
 BitsPerTokenOption = Annotated[
     int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
 ]
@@ -55,6 +59,7 @@ def train(
     init: InitOption = None,
     layout: LayoutOption = None,
     roles: RolesOption = None,
+    pieces: PiecesOption = None,
     bits_per_token: BitsPerTokenOption = None,
     positional: PositionalOption = None,
     hyperplane_start: HyperplaneOption = None,
@@ -91,6 +96,7 @@ def train(
         "layout": layout,
         "roles": named,
         "shares": shares,
+        "pieces": pieces,
         "bits_per_token": bits_per_token,
         "positional": positional,
         "hyperplane_start": hyperplane_start,

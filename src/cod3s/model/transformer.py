@@ -118,7 +118,9 @@ def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> No
     scale = embedding.std() / table.std()
     with torch.no_grad():
         for number, piece in enumerate(vocabulary.tokens[: vocabulary.text_size]):
-            ids = tokenizer.encode(piece.replace("▁", " ").strip(), add_special_tokens=False).ids
+            same = tokenizer.token_to_id(piece)  # the encoder's own pieces start as they are, ## and all
+            letters = piece.replace("▁", " ").strip()
+            ids = [same] if same else tokenizer.encode(letters, add_special_tokens=False).ids
             if ids:
                 embedding[number] = scale * table[ids].mean(dim=0)
 

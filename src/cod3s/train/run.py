@@ -25,7 +25,7 @@ from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, freeze, start_from_encoder, start_from_hyperplanes
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
@@ -135,6 +135,8 @@ class _Run:
         pieces = output / "tokens.model"
         if config.init and not pieces.exists():
             write_tokenizers(config.init, pieces, output / "source.json")
+        if config.pieces == "encoder" and not pieces.exists():
+            copy_pieces(minilm_folder() / "tokenizer.json", pieces)
         if not pieces.exists():
             shown = [own for (_, split), own in rows.items() if split == "train"]
             texts = (text for own in shown for column in (own.source, own.target) for text in column)
