@@ -76,7 +76,13 @@ def small() -> TorchModel:
         eos_token_id=0,
         forced_eos_token_id=None,
     )
-    reader = Reader(lambda text: [int(letter) for letter in text], [2], 1, list("01234"))
+    reader = Reader(
+        read=lambda text: [int(letter) for letter in text],
+        cuts=lambda _: False,
+        nothing=[2],
+        pad=1,
+        tokens=list("01234"),
+    )
     return TorchModel(transformers.MarianMTModel(config).eval(), reader, 0, 16)
 
 
@@ -208,9 +214,7 @@ def score_of(model: TorchModel, source: str, text: Sequence[int]) -> float:
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.5, 3.0])
-def test_groups_take_what_the_papers_pseudocode_takes(
-    small: TorchModel, penalty: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_take_what_the_papers_pseudocode_takes(small: TorchModel, penalty: float) -> None:
     with torch.no_grad():
         small.network.final_logits_bias[0, 0] = -1e4  # no text ends, so that groups are compared whole
     try:
