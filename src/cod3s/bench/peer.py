@@ -28,15 +28,15 @@ class Peer:
         start = (self._words.id(tag(RELATION, "signature")),)
         length = len(self._words.signature.groups)
         others = [number for number in range(len(self._words)) if number < self._words.first_signature]
-        found = self._generate(
+        return self._generate(
             "signature",
             [(source, start) for source in sources],
             beam,
             max_new_tokens=length,
             min_new_tokens=length,
             suppress_tokens=others,
+            renormalize_logits=True,  # among the bits, as the engine does
         )
-        return found
 
     def write_sentences(
         self, source: str, signatures: Sequence[Ids], beam: int, max_tokens: int
@@ -58,7 +58,7 @@ class Peer:
         return self._score("backward", [(one, (start,)) for one in sentences], self._words.encode_text(source))
 
     def _generate(
-        self, name: str, rows: Sequence[tuple[str, Ids]], beam: int, **lengths: int | list[int]
+        self, name: str, rows: Sequence[tuple[str, Ids]], beam: int, **options: int | list[int]
     ) -> list[list[Ids]]:
         with self._torch.no_grad():
             found = self._bundle.models[name].generate(
@@ -69,7 +69,7 @@ class Peer:
                 num_return_sequences=beam,
                 early_stopping=True,
                 do_sample=False,
-                **lengths,
+                **options,
             )
         written = [tuple(row[len(rows[0][1]) :]) for row in found.tolist()]
         return [written[start : start + beam] for start in range(0, len(written), beam)]

@@ -54,7 +54,7 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = 16, seed: int = 
         scratch = [name for name, own in SHAPES.items() if not own.warm]
         raise Cod3sError(f"no random weights of the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
     pieces = folder / "tokens.model"
-    train_pieces(made_sentences(20_000, seed), pieces, SHAPES[shape].pieces)
+    train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
     facts = {
         quantization: BundleFacts(
             name=f"random {shape} {quantization}",
