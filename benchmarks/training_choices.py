@@ -10,17 +10,18 @@ import argparse
 import json
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 from cod3s.files import read_json, write_json
 from cod3s.train import PRESETS, train
 
-BASE = PRESETS["warm"].with_values(
-    roles=("sentence",), batch_tokens=2048, warmup_steps=100, epochs=20, evaluate_every=10_000
+BASE = PRESETS["default"].with_values(
+    roles=("sentence",), shares=(), warmup_steps=100, epochs=20, evaluate_every=10**6
 )
-CHOICES = {
-    "warm": {},
+CHOICES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "2048 tokens a batch": {"batch_tokens": 2048},
     "tuned encoder": {"freeze_encoder": False},
-    "frozen encoder": {"freeze_encoder": True},
     "1 bit a token": {"bits_per_token": 1},
     "1 bit a token, shared by positions": {"bits_per_token": 1, "positional": False},
     "4 bits a token, shared by positions": {"positional": False},
@@ -33,9 +34,6 @@ CHOICES = {
         "bits_per_token": 1,
         "positional": False,
     },
-    "inverse square root": {"schedule": "inverse_sqrt"},
-    "1024 tokens a batch": {"batch_tokens": 1024},
-    "4096 tokens a batch": {"batch_tokens": 4096},
 }
 
 
