@@ -72,7 +72,7 @@ class Asking:
             last = self._failures[-1]
             raise Cod3sError(
                 f"{self._calls} calls brought no answer; the last one: {last.reason}",
-                hint="try the generator by itself with this prompt",
+                hint=getattr(last.error, "hint", "") or "try the generator by itself with this prompt",
             ) from last.error
         scores = self._all_scores()
         return Diversified(

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from threading import Lock
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
+
+_SEEDING = Lock()  # the random state belongs to the whole process; calls from threads take turns
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,6 @@ def _until_end(tokens: Any, end: int | list[int] | None) -> Any:
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     torch = require("torch", "train")
-    with torch.random.fork_rng():
+    with _SEEDING, torch.random.fork_rng():
         torch.manual_seed(seed)
         yield
