@@ -58,6 +58,13 @@ def test_the_command_line_works_in_the_base_install(base: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_the_base_install_gives_ten_answers(base: Path, tmp_path: Path) -> None:
+    done = run(base / "cod3s", "generate", "effect", "the power went out during dinner", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len({answer["text"] for answer in json.loads(done.stdout)["answers"]}) == 10
+
+
+@pytest.mark.slow
 def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_path: Path) -> None:
     done = run(base / "cod3s", "info", ".", cwd=tmp_path)
     assert done.returncode == 1

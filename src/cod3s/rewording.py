@@ -37,10 +37,9 @@ def reword(
     samples: int = 3,
     progress: Progress = lambda _: None,
 ) -> dict[str, int]:
-    """Write the bundle again with reworded bins; gives how many bins of each relation have a medoid.
+    """Write the bundle again with reworded bins; gives how many bins of each relation got sentences of their own.
 
-    `sources` are sentences of each relation for the model to answer; they are not kept. Where no answer fell into
-    a bin, it keeps its count and has no medoid.
+    `sources` are sentences of each relation for the model to answer; they are not kept.
     """
     generator = Generator(bundle, encoder=encoder)
     missing = set(generator.facts.models) - {name for name, own in sources.items() if own}
@@ -77,9 +76,15 @@ def _write(generator: Generator, relation: str, sources: Sequence[str], progress
 
 
 def _reworded(counted: BinsFile, own: BinsFile) -> Iterator[Bin]:
-    """The bins and inner nodes of `counted`, with the sentences of `own`."""
+    """The bins and inner nodes of `counted`, with the sentences of `own`.
+
+    Where no answer fell, the medoid is that of the smallest node above that has one: as near as the model's
+    sentences come.
+    """
     depth = min(counted.facts.tree_depth, counted.facts.bits - 1)
     rows = {row.signature: row for row in chain(own.tree(min(depth, own.facts.tree_depth)), own.bins())}
     for row in chain(counted.tree(depth), counted.bins()):
-        words = rows.get(row.signature)
-        yield Bin(row.signature, row.count, words.medoid if words else "", words.samples if words else ())
+        lengths = range(len(row.signature), -1, -1)
+        words = next(rows[start] for length in lengths if (start := row.signature[:length]) in rows)
+        own_samples = words.samples if words.signature == row.signature else ()
+        yield Bin(row.signature, row.count, words.medoid, own_samples)

@@ -196,7 +196,8 @@ def reword(
 ) -> None:
     """Show the model's own sentences in a bundle's bins, where its training sentences cannot be given away.
 
-    The counts stay those of the training corpus; a bin that no answer falls into has no medoid.
+    The counts stay those of the training corpus; a bin that no answer falls into shows the medoid of the
+    smallest node of the tree above it that has one.
     """
     from cod3s.bundle import read_facts
     from cod3s.rewording import reword as reword_bundle
@@ -212,4 +213,4 @@ def reword(
         print_json({"bundle": str(output), "medoids": found})
     else:
         for name, number in found.items():
-            say(f"{name}: {number} bins have a medoid of the model's own")
+            say(f"{name}: {number} bins have sentences of the model's own")
