@@ -41,4 +41,4 @@ default-bundle: install
 	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --resume
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --licence "CC BY-NC 4.0" \
 	  --about recipes/default-bundle.md
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/default_bundle --sources 3000
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/default_bundle --sources 600

@@ -18,7 +18,10 @@ RolesOption = Annotated[
 ]
 PresetOption = Annotated[
     str | None,
-    typer.Option("--preset", help="warm (the default), paper, small, pretrained, tiny or tiny-warm."),
+    typer.Option(
+        "--preset",
+        help="warm (used if none is given), default (of the embedded bundle), paper, small, pretrained, tiny or tiny-warm.",
+    ),
 ]
 InitOption = Annotated[
     str | None,
