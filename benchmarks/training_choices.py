@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {'; '.join(CHOICES)}")
     parser.add_argument("--minutes", type=float, default=10.0)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     for name in given.names or CHOICES:
         figures = run(name, given.corpus, given.output, given.minutes)
         print(json.dumps({"choice": name, "minutes": given.minutes, **figures}), flush=True)

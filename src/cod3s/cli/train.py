@@ -20,7 +20,7 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="warm (used if none is given), default (of the embedded bundle), paper, small, pretrained, tiny or tiny-warm.",
+        help="warm (if none is given), default (that of the package), paper, small, pretrained, tiny, tiny-warm.",
     ),
 ]
 InitOption = Annotated[

@@ -1,43 +1,34 @@
 """The generator: a bundle in, then sources in and k answers each out. The stages in order, top to bottom."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import overload
 
 from cod3s import __version__
-from cod3s.bins import open_bins
 from cod3s.bundle import BundleFacts, default_bundle
 from cod3s.decode.baselines import write_plainly, write_signed
 from cod3s.decode.check import Checker, keep_faithful, open_checker
+from cod3s.decode.chooser import SignatureChooser
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
-from cod3s.decode.distance import keep_apart
 from cod3s.decode.players import Players, open_players
 from cod3s.decode.rerank import (
-    Ranked,
-    mean_log_prob,
     rank,
-    rank_against_prior,
     score_sentences_backward,
-    score_signatures_backward,
 )
 from cod3s.decode.sentences import Candidate, choose, write_sentences
-from cod3s.decode.signatures import find_signatures, read_signature
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
+from cod3s.decode.task import Given, Task
 from cod3s.decode.torch_systems import TorchSystems
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, SentenceError
-from cod3s.lsh import from_text
-from cod3s.records import Answer, AnswerSet, Bin, ChosenSignature, Hypothesis
+from cod3s.records import Answer, AnswerSet, ChosenSignature
 from cod3s.text import clean, for_modelling
 
 MAX_CHARACTERS = 10_000  # of a source: what is longer is no sentence, and a mistake
 BATCH = 16  # sources decoded together: more make it no faster and hold more memory
-
-Given = Sequence[str]
-"""The signatures that a user wants for one source, instead of stage 1."""
 
 
 def load(
@@ -47,24 +38,13 @@ def load(
     return Generator(default_bundle() if path is None else Path(path), encoder=encoder, threads=threads)
 
 
-@dataclass
-class _Task:
-    """One batch on its way through the stages. `remarks` gathers what each source's reader should know."""
-
-    relation: str
-    system: System
-    config: DecodeConfig
-    sources: list[str]  # in the form that models read
-    given: list[Given | None]
-    remarks: list[list[str]]
-
-
 class Generator:
     """Answers from one bundle. Engines are opened when first needed; safe to call from several threads."""
 
     def __init__(self, folder: Path, *, encoder: Encoder | None = None, threads: int | None = None) -> None:
         self._folder, self._encoder = folder, encoder
         self._players: Players = open_players(folder, threads)
+        self._choose_signatures = SignatureChooser(folder, self._players)
 
     @property
     def facts(self) -> BundleFacts:
@@ -153,7 +133,7 @@ class Generator:
         self, pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig
     ) -> list[AnswerSet]:
         texts = [_checked(source) for source, _ in pairs]
-        task = _Task(
+        task = Task(
             relation,
             system,
             config,
@@ -173,7 +153,7 @@ class Generator:
             for text, own, remarks in zip(texts, answers, task.remarks, strict=True)
         ]
 
-    def _two_stages(self, task: _Task) -> list[list[Answer]]:
+    def _two_stages(self, task: Task) -> list[list[Answer]]:
         """The method of the paper: infer signatures that lie apart, then write the best sentence of each."""
         chosen = self._choose_signatures(task)
         bins = write_sentences(
@@ -190,7 +170,7 @@ class Generator:
             for place, (own, candidates) in enumerate(zip(chosen, bins, strict=True))
         ]
 
-    def _one_stage(self, task: _Task) -> list[list[Answer]]:
+    def _one_stage(self, task: Task) -> list[list[Answer]]:
         if task.system.kind == SENTENCES:
             answers = write_plainly(self._players, task.relation, task.sources, task.config)
         elif task.system.kind == SIGNED_SENTENCES:
@@ -202,93 +182,7 @@ class Generator:
                 remarks.append(f"{len(own)} answers were found, {task.config.k} asked for")
         return [self._realised(own) for own in answers] if task.config.needs_encoder else answers
 
-    # Stage 1
-
-    def _choose_signatures(self, task: _Task) -> list[list[ChosenSignature]]:
-        """Those given for a source, or else those inferred for it."""
-        inferred = [place for place, given in enumerate(task.given) if given is None]
-        if inferred and task.system.oracle:
-            raise Cod3sError(
-                f"the system {task.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
-            )
-        kept: dict[int, list[tuple[str, Ranked | None, int | None]]] = {}
-        for place, own in zip(inferred, self._infer(task, inferred), strict=True):
-            kept[place] = own
-        for place, given in enumerate(task.given):
-            if given is not None:
-                kept[place] = [(self._own_signature(one), None, None) for one in dict.fromkeys(given)]
-        found = self._bins(task.relation, [row[0] for own in kept.values() for row in own])
-        return [[_chosen(*row, found.get(row[0])) for row in kept[place]] for place in range(len(task.sources))]
-
-    def _infer(self, task: _Task, places: Sequence[int]) -> list[list[tuple[str, Ranked | None, int | None]]]:
-        """For each source, the k signatures of the n best that rank first and lie apart."""
-        if not places:
-            return []
-        config, words = task.config, self._players.vocabulary
-        sources = [task.sources[place] for place in places]
-        found = find_signatures(
-            self._players.signature(task.relation),
-            words,
-            sources,
-            search=config.signature_search,
-            best=max(config.signature_beam, config.k),
-        )
-        kept: list[list[tuple[str, Ranked | None, int | None]]] = []
-        for place, own, ranked in zip(places, found, self._rank_signatures(task, sources, found), strict=True):
-            names = [read_signature(words, own[row.place].tokens) or "" for row in ranked]
-            apart = keep_apart(names, config.k, min_hamming=config.min_hamming, mode=config.apart)
-            if apart.min_hamming != config.min_hamming:
-                task.remarks[place].append(
-                    f"too few signatures differ in more than {config.min_hamming} bits: "
-                    f"these differ in more than {apart.min_hamming}"
-                )
-            if len(apart.places) < config.k:
-                task.remarks[place].append(f"{len(apart.places)} signatures were found, {config.k} asked for")
-            kept.append([(names[number], ranked[number], number) for number in apart.places])
-        return kept
-
-    def _rank_signatures(
-        self, task: _Task, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Ranked]]:
-        config, words = task.config, self._players.vocabulary
-        forwards = [[mean_log_prob(one) for one in own] for own in found]
-        if config.rerank_signatures == "mmi":
-            inverse = self._players.inverse(task.relation)
-            assert inverse is not None  # `_resolved` has looked
-            backwards = score_signatures_backward(inverse, words, sources, found)
-            return [rank(f, b, config.signature_weight) for f, b in zip(forwards, backwards, strict=True)]
-        if config.rerank_signatures == "prior":
-            return self._rank_against_prior(task, found)
-        return [rank(own) for own in forwards]
-
-    def _rank_against_prior(self, task: _Task, found: Sequence[Sequence[Hypothesis]]) -> list[list[Ranked]]:
-        path = self._bins_path(task.relation)
-        if not path.is_file():
-            raise BundleError(
-                f"the bundle {self.facts.name} has no bins of {task.relation!r}, which `prior` needs",
-                hint="choose --rerank-signatures mmi or none",
-            )
-        words = self._players.vocabulary
-        names = [[read_signature(words, one.tokens) or "" for one in own] for own in found]
-        with open_bins(path) as bins:
-            sentences = bins.facts.sentences
-            counts = {
-                one.signature: one.count for one in bins.find(name for own in names for name in own).values()
-            }
-        return [
-            rank_against_prior(
-                own,
-                [counts.get(name, 0) for name in its],
-                sentences=sentences,
-                bits=self.facts.bits,
-                weight=task.config.prior_weight,
-            )
-            for own, its in zip(found, names, strict=True)
-        ]
-
-    # Stage 2
-
-    def _rerank_sentences(self, task: _Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
+    def _rerank_sentences(self, task: Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
         """By MMI, with one backward call for all candidates of the batch."""
         if task.config.rerank_sentences != "mmi":
             return bins
@@ -316,7 +210,7 @@ class Generator:
         ]
 
     def _check(
-        self, task: _Task, bins: list[list[list[Candidate]]], chosen: list[list[ChosenSignature]]
+        self, task: Task, bins: list[list[list[Candidate]]], chosen: list[list[ChosenSignature]]
     ) -> list[list[list[Candidate]]]:
         """The candidates with their own signatures, ranked or filtered by them where that is asked for."""
         config = task.config
@@ -334,7 +228,7 @@ class Generator:
         ]
 
     def _answers(
-        self, task: _Task, place: int, chosen: Sequence[ChosenSignature], bins: Sequence[Sequence[Candidate]]
+        self, task: Task, place: int, chosen: Sequence[ChosenSignature], bins: Sequence[Sequence[Candidate]]
     ) -> list[Answer]:
         empty = sum(not own for own in bins)
         if empty:
@@ -344,7 +238,7 @@ class Generator:
 
     # What the stages share
 
-    def _resolved(self, task: _Task) -> DecodeConfig:
+    def _resolved(self, task: Task) -> DecodeConfig:
         """The options with `auto` decided; MMI that was asked for and cannot be had is an error."""
         config, relation = task.config, task.relation
         needs = {
@@ -370,34 +264,19 @@ class Generator:
             config = config.with_values(**{name: "mmi" if there else "none"})
         return config
 
-    def _note_cuts(self, task: _Task) -> None:
+    def _note_cuts(self, task: Task) -> None:
         plain = task.system.kind in (SENTENCES, TORCH)
         engine = (self._players.plain if plain else self._players.sentence)(task.relation).engine
         for source, remarks in zip(task.sources, task.remarks, strict=True):
             if engine.cuts(source):
                 remarks.append("the source is longer than the model reads: its end was left out")
 
-    def _own_signature(self, signature: str) -> str:
-        from_text(signature, self.facts.bits)
-        return signature
-
     def _realised(self, answers: Sequence[Answer]) -> list[Answer]:
         signed = self.checker.sign([answer.text for answer in answers])
         return [replace(answer, realised=realised) for answer, realised in zip(answers, signed, strict=True)]
 
-    def _bins_path(self, relation: str) -> Path:
-        return self._folder / "bins" / f"{relation}.sqlite"
 
-    def _bins(self, relation: str, signatures: Sequence[str]) -> dict[str, Bin]:
-        """The bins of these signatures, as far as the bundle knows them."""
-        path = self._bins_path(relation)
-        if not path.is_file():
-            return {}
-        with open_bins(path) as bins:  # opened for each batch: SQLite files are bound to a thread
-            return bins.find(signatures)
-
-
-def _settings(task: _Task) -> dict[str, str | int | float | bool | None]:
+def _settings(task: Task) -> dict[str, str | int | float | bool | None]:
     """The options that had a part in the answers."""
     values = asdict(task.config)
     return values if task.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
@@ -410,18 +289,6 @@ def _checked(source: str) -> str:
             hint="give one sentence; a file with one a line goes to --input",
         )
     return clean(source)
-
-
-def _chosen(signature: str, ranked: Ranked | None, number: int | None, found: Bin | None) -> ChosenSignature:
-    return ChosenSignature(
-        signature,
-        rank=number,
-        score=ranked.score if ranked else None,
-        forward=ranked.forward if ranked else None,
-        backward=ranked.backward if ranked else None,
-        count=found.count if found else 0,
-        medoid=found.medoid if found else "",
-    )
 
 
 def _answer(signature: ChosenSignature, one: Candidate) -> Answer:

@@ -1,0 +1,22 @@
+"""A task: one batch of sources on its way through the stages. Holds values and computes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.systems import System
+
+Given = Sequence[str]
+"""The signatures that a user wants for one source, instead of stage 1."""
+
+
+@dataclass
+class Task:
+    """One batch on its way through the stages. `remarks` gathers what each source's reader should know."""
+
+    relation: str
+    system: System
+    config: DecodeConfig
+    sources: list[str]  # in the form that models read
+    given: list[Given | None]
+    remarks: list[list[str]]
