@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from cod3s.bench.decoding import STAGES, bench_decoding
 from cod3s.bench.peer import Peer
@@ -30,7 +31,9 @@ def players(bundle: RandomBundle) -> Players:
 def test_both_find_the_same_signatures(bundle: RandomBundle, players: Players) -> None:
     words = bundle.vocabulary
     ours = find_signatures(players.signature(RELATION), words, SOURCES, search="beam", best=8)
+    before = torch.get_num_threads()
     theirs = Peer(bundle, 1).find_signatures(SOURCES, 8)
+    assert torch.get_num_threads() == before, "the threads of the process are left as they were"
     assert [[one.tokens for one in own] for own in ours] == theirs
 
 

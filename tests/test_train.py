@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cod3s.bundle import read_facts, verify
 from cod3s.cli.train import train as command
@@ -132,8 +133,10 @@ def test_a_killed_run_resumes_to_the_same_weights(corpus: Path, finished: Path, 
         " PRESETS['tiny'].with_values(evaluate_every=10, epochs=2, batch_tokens=512))"
     )
     run = tmp_path / "run"
+    threads = str(torch.get_num_threads())  # sums are rounded by them, so both parts need the same number
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(corpus), str(run)], env={**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        [sys.executable, "-c", script, str(corpus), str(run)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": threads},
     )
     deadline = time.monotonic() + 120
     while not list(run.glob("shared/checkpoint-*/trainer_state.json")) and time.monotonic() < deadline:

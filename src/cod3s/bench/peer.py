@@ -3,7 +3,8 @@
 Torch models in, the same lists out as the engine's stages give; only used to be measured against.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from cod3s.bench.random_bundle import INVERSE, RELATION, RandomBundle
@@ -19,8 +20,7 @@ class Peer:
     """The four models of a random bundle, each playing its role on torch."""
 
     def __init__(self, bundle: RandomBundle, threads: int) -> None:
-        self._torch = require("torch", "train")
-        self._torch.set_num_threads(threads)
+        self._torch, self._threads = require("torch", "train"), threads
         self._bundle, self._words = bundle, bundle.vocabulary
 
     def find_signatures(self, sources: Sequence[str], beam: int) -> list[list[Ids]]:
@@ -60,7 +60,7 @@ class Peer:
     def _generate(
         self, name: str, rows: Sequence[tuple[str, Ids]], beam: int, **options: int | list[int]
     ) -> list[list[Ids]]:
-        with self._torch.no_grad():
+        with self._computing():
             found = self._bundle.models[name].generate(
                 **self._read([source for source, _ in rows]),
                 decoder_input_ids=self._torch.tensor([prefix for _, prefix in rows]),
@@ -80,7 +80,7 @@ class Peer:
         for start in range(0, len(rows), _SCORED_TOGETHER):
             own = rows[start : start + _SCORED_TOGETHER]
             given = self._torch.tensor([[*prefix, *text] for _, prefix in own])
-            with self._torch.no_grad():
+            with self._computing():
                 logits = self._bundle.models[name](
                     **self._read([source for source, _ in own]), decoder_input_ids=given
                 ).logits
@@ -88,6 +88,17 @@ class Peer:
             chosen = after.gather(2, wanted.expand(len(own), -1)[..., None])[..., 0]
             scores += chosen.mean(dim=1).tolist()
         return scores
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Without gradients, on the given number of threads; they belong to the process, so they are put back."""
+        before = self._torch.get_num_threads()
+        self._torch.set_num_threads(self._threads)
+        try:
+            with self._torch.no_grad():
+                yield
+        finally:
+            self._torch.set_num_threads(before)
 
     def _read(self, sources: Sequence[str]) -> dict[str, Any]:
         rows = [self._bundle.reader.read(source) if source else self._bundle.reader.nothing for source in sources]
