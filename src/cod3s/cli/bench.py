@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
-from cod3s.cli.output import print_json, print_table, progress, settings_line
+from cod3s.cli.output import print_json, print_table, progress
 from cod3s.errors import Cod3sError
+from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.bench.decoding import Growth, StageSpeed

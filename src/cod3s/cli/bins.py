@@ -17,9 +17,10 @@ from cod3s.cli.options import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.output import print_json, print_table, progress, say, settings_line
+from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress
+from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.encode import Encoder, Vectors

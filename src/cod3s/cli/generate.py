@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.options import ColumnOption, JsonOption
-from cod3s.cli.output import print_json, print_table, progress, say, settings_line
+from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Cod3sError
 from cod3s.records import Answer, AnswerSet
+from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.decode.config import DecodeConfig

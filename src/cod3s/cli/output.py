@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from cod3s.errors import Progress
-from cod3s.text import settings_line as settings_line  # noqa: PLC0414 - commands find it here
 
 _FIGURE = re.compile(r"[-–]?[\d.,]*( .*)?$")
 

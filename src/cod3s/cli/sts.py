@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.options import JsonOption, numbers
-from cod3s.cli.output import print_json, print_table, progress, say, settings_line
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.sts import StsData, StsRow

@@ -33,6 +33,7 @@ def sweep(
     bundle: Annotated[
         list[Path] | None, typer.Option("--bundle", help="Repeat it to compare bits or tokens; the first judges.")
     ] = None,
+    # The paper's t, lambda_s and lambda_y with the values it tried, or orders of magnitude where it says so.
     min_hamming: Annotated[str, typer.Option("--min-hamming", help=f"t, {_VALUES}")] = "0,1,2,3,4,5,6",
     signature_weight: Annotated[
         str, typer.Option("--signature-weight", help=f"lambda_s, {_VALUES}")

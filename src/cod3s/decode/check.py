@@ -9,11 +9,6 @@ from cod3s.encode import Encoder
 from cod3s.lsh import Code, from_text, load_code
 from cod3s.signing import open_encoder, sign
 
-FAITHFUL = {
-    "rerank": "within a bin, those nearest to its signature first",
-    "filter": "only those near enough to their bin's signature",
-}
-
 
 class Checker:
     """Signs texts as the bundle's training targets were signed."""

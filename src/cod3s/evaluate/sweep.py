@@ -24,12 +24,6 @@ from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.evaluate.tables import Cell, Part, Table, markdown
 from cod3s.files import replaced_file, write_json
 
-AXES = {
-    "min_hamming": (0, 1, 2, 3, 4, 5, 6),
-    "signature_weight": (0, 1, 10, 100, 1000, 10_000),
-    "sentence_weight": (0, 0.1, 0.2, 0.3, 0.5, 1, 3),
-}
-"""The paper's t, lambda_s and lambda_y with the values it tried, or orders of magnitude where it says so."""
 SYSTEM = "cod3s-mmi-mmi"
 FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")
 
