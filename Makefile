@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install test check demo format default-bundle
+.PHONY: install packages test check demo format default-bundle
 
 # One stamp per pyproject.toml: a second `make` installs nothing.
 $(VENV)/.installed: pyproject.toml
@@ -13,7 +13,11 @@ $(VENV)/.installed: pyproject.toml
 
 install: $(VENV)/.installed
 
-test: install
+# A browser and a database, which pip cannot bring; tests that need one say so where it cannot be had.
+packages:
+	@tests/system-packages
+
+test: install packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: install
