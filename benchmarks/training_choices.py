@@ -8,20 +8,29 @@ machine costs a run little. One line of JSON a run on stdout; a run that is in O
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 from cod3s.files import read_json, write_json
+from cod3s.model.shape import SHAPES
+from cod3s.pieces import open_pieces
 from cod3s.train import PRESETS, train
+from cod3s.train.pairs import read_rows
 
 BASE = PRESETS["default"].with_values(
     roles=("sentence",), shares=(), warmup_steps=100, epochs=20, evaluate_every=10**6
 )
+SHAPES["two-layers"] = replace(SHAPES["warm"], decoder_layers=2)
 CHOICES: dict[str, dict[str, Any]] = {
     "default": {},
+    "2 decoder layers": {"shape": "two-layers"},
     "2048 tokens a batch": {"batch_tokens": 2048},
     "tuned encoder": {"freeze_encoder": False},
+    "half the learning rate": {"learning_rate": 5e-4},
+    "label smoothing 0.1": {"label_smoothing": 0.1},
+    "the encoder's pieces": {"pieces": "encoder"},
     "1 bit a token": {"bits_per_token": 1},
     "1 bit a token, shared by positions": {"bits_per_token": 1, "positional": False},
     "4 bits a token, shared by positions": {"positional": False},
@@ -43,9 +52,17 @@ def run(name: str, corpus: Path, output: Path, minutes: float) -> dict[str, floa
     known = folder / "choice.json"
     if not known.exists():
         config = BASE.with_values(**CHOICES[name])
-        write_json(known, train(corpus, folder, config, seconds=60 * minutes, clock=process_time)["shared"])
-    figures: dict[str, float] = read_json(known)
-    return figures
+        figures = train(corpus, folder, config, seconds=60 * minutes, clock=process_time)["shared"]
+        per_word = figures["sentence_text_loss"] * pieces_a_word(corpus, folder / "tokens.model")
+        write_json(known, {**figures, "text_loss_per_word": per_word})
+    return dict(read_json(known))
+
+
+def pieces_a_word(corpus: Path, pieces: Path) -> float:
+    """Pieces and ends a word of the dev targets: losses of different pieces compare only by the word."""
+    texts = read_rows(corpus, "effect", "dev").target
+    split = open_pieces(pieces)
+    return sum(len(split.encode(text)) + 1 for text in texts) / sum(len(text.split()) for text in texts)
 
 
 def main() -> None:

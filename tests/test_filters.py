@@ -116,6 +116,8 @@ CASES = [
     ("copied", "the new lamp fell", "Rosa fixed the new lamp", False, "three of four words in common"),
     ("template", FINE, "they feels happy", True, "wrong agreement"),
     ("template", FINE, "the dog she likes barked", False, "she likes"),
+    ("template", FINE, "the cat own(s) a basket", True, "an ending left to choose"),
+    ("template", FINE, "the cat (a tabby) slept", False, "a remark in brackets"),
     ("template", "you would buy a hat", "you want to stay dry", True, "a pattern filled with words"),
     ("template", "you would get wet", "the roof leaks", False, "you would alone"),
     ("meta", FINE, "I write this post at home", True, "of its own text"),

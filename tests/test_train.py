@@ -307,14 +307,15 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary(path, [f"<effect:{role}>" for role in ROLES], SignatureTokens(4, 2, positional=True))
 
 
-def make_table(words: Vocabulary, number: int) -> PairTable:
+def make_table(words: Vocabulary, number: int, corpora: dict[str, float] | None = None) -> PairTable:
     rows = Rows(
         source=[f"Ada lost {n} keys" for n in range(number)],
         target=[f"she slept {n} nights outside" for n in range(number)],
         signature=[f"{n % 16:04b}" for n in range(number)],
         source_signature=[f"{15 - n % 16:04b}" for n in range(number)],
+        corpus=["letters" if n % 2 else "diaries" for n in range(number)],
     )
-    return PairTable(rows, words, lambda text: [*words.encode_text(text), words.end])
+    return PairTable(rows, words, lambda text: [*words.encode_text(text), words.end], corpora or {})
 
 
 def make_examples(words: Vocabulary, number: int, share: float = 1.0) -> Examples:
@@ -354,6 +355,45 @@ def test_a_share_of_the_pairs_is_drawn_anew_each_epoch(words: Vocabulary) -> Non
     )
     assert 0.2 < len(first) / len(examples) < 0.3
     assert len(first & second) < 0.5 * len(first)
+
+
+def test_a_corpus_may_be_seen_less_often_than_the_others(words: Vocabulary) -> None:
+    tables = {"effect": make_table(words, 400, {"letters": 0.25})}
+    examples = Examples([lesson("effect", "plain", tables, {}, 0.5)], words, [words.end])
+    stream = BatchStream(examples.lengths, examples.shares, 600, seed=1)
+    drawn = [place for n in range(stream.batches_per_epoch()) for place in stream[n]]
+    letters = sum(place % 2 for place in drawn)
+    assert 10 <= letters <= 45  # of 200, an eighth: its share of the corpus times the role's
+    assert 70 <= len(drawn) - letters <= 130  # of 200, the role's half
+
+
+@pytest.mark.parametrize(
+    ("corpora", "says"),
+    [
+        ({"letters": 1.5}, "no share of the corpus"),  # more than all of it
+        ({"lettres": 0.5}, "called 'lettres'"),  # misspelt
+    ],
+)
+def test_a_share_of_no_corpus_is_an_error(
+    corpora: dict[str, float], says: str, corpus: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Cod3sError, match=says):
+        train(corpus, tmp_path / "run", PRESETS["tiny"].with_values(corpora=corpora))
+
+
+def test_a_run_can_start_from_the_weights_of_another(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    """It is better after one step than a new one, and has the pieces of the first."""
+    short = PRESETS["tiny"].with_values(evaluate_every=1, batch_tokens=256, warmup_steps=100)
+    going_on = train(corpus, tmp_path / "on", short.with_values(start_run=str(finished)), seconds=1e-9)
+    new = train(corpus, tmp_path / "new", short, seconds=1e-9)
+    assert going_on["shared"]["loss"] < 0.8 * new["shared"]["loss"]
+    assert (tmp_path / "on" / "tokens.model").read_bytes() == (finished / "tokens.model").read_bytes()
+
+
+def test_weights_of_another_shape_are_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    other = PRESETS["tiny"].with_values(bits_per_token=1, start_run=str(finished))
+    with pytest.raises(Cod3sError, match="do not fit"):
+        train(corpus, tmp_path / "run", other)
 
 
 @pytest.mark.parametrize(

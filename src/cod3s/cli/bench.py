@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Speed, measured side by side in one run.")
     group.command("encode", epilog="Example: cod3s bench encode --encoder sbert --encoder fast")(encode)
     group.command("decode", epilog="Example: cod3s bench decode --quick")(decode)
+    group.command("train", epilog="Example: cod3s bench train --preset warm --preset small")(train)
     app.add_typer(group, name="bench", no_args_is_help=True)
 
 
@@ -133,6 +134,62 @@ def decode(
     if first:
         cells = (first.bundle, f"{first.load:.2f}", f"{first.first:.2f}", f"{first.next:.2f}")
         print_table("Seconds that a user waits", ("bundle", "load", "first answers", "next answers"), [cells])
+
+
+def train(
+    preset: Annotated[list[str], typer.Option("--preset", help="A preset of `cod3s train`; repeat it.")] = [  # noqa: B006
+        "default",
+        "warm",
+        "small",
+        "paper",
+    ],
+    batch_tokens: Annotated[
+        int | None, typer.Option("--batch-tokens", min=64, help="For all of them; default each preset's own.")
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps of each.")] = 5,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default all cores.")] = None,
+    compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Pairs a second of training steps, and how near they come to the machine's limit for matrix products."""
+    from cod3s.errors import require
+
+    torch = require("torch", "train")
+    require("transformers", "train")
+    from cod3s.bench.training import bench_training
+    from cod3s.train.config import find_preset
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    sizes = {"batch_tokens": batch_tokens} if batch_tokens else {}
+    presets = {name: find_preset(name).with_values(**sizes) for name in preset}
+    try:
+        with progress("steps", (steps + 1) * (len(presets) + 1)) as advance:
+            found, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
+        settings = {
+            "steps": steps,
+            "threads": torch.get_num_threads(),
+            "compile": compiled,
+            "limit_gflops": round(limit),
+        }
+    finally:
+        torch.set_num_threads(before)
+    if json:
+        print_json({"settings": settings, "rows": [asdict(row) for row in found]})
+        return
+    rows = [
+        (
+            row.name,
+            presets[row.name].batch_tokens,
+            f"{row.parameters / 1e6:.1f}",
+            f"{row.pairs_per_second:.1f}",
+            f"{row.gflops:.0f}",
+            f"{row.share:.2f}",
+        )
+        for row in found
+    ]
+    columns = ("preset", "tokens a batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
+    print_table("Training steps", columns, rows, settings_line(settings))
 
 
 def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings: str) -> None:

@@ -29,6 +29,16 @@ InitOption = Annotated[
         "--init", help="Start from a BART, T5 or Marian model: a folder, or a name of the Hugging Face hub."
     ),
 ]
+StartOption = Annotated[
+    str | None,
+    typer.Option("--start-run", help="Start from the weights of another run with the same shape, roles and bits."),
+]
+CorporaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--corpora", help="Shares of the corpora that an epoch sees, 1 if not named: blogs:0.5,essays:0."
+    ),
+]
 PiecesOption = Annotated[
     str | None,
     typer.Option("--pieces", help="own: learned from the corpus; encoder: those of the pretrained encoder."),
@@ -60,8 +70,10 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
     preset: PresetOption = None,
     init: InitOption = None,
+    start_run: StartOption = None,
     layout: LayoutOption = None,
     roles: RolesOption = None,
+    corpora: CorporaOption = None,
     pieces: PiecesOption = None,
     bits_per_token: BitsPerTokenOption = None,
     positional: PositionalOption = None,
@@ -89,16 +101,18 @@ def train(
     if tensorboard:
         require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
-    from cod3s.train.config import find_preset, parse_roles
+    from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run import FINISHED
 
     preset = preset or ("pretrained" if init else "warm")
     named, shares = parse_roles(roles) if roles else (None, None)
     given = {
         "init": init,
+        "start_run": start_run,
         "layout": layout,
         "roles": named,
         "shares": shares,
+        "corpora": parse_corpora(corpora) if corpora else None,
         "pieces": pieces,
         "bits_per_token": bits_per_token,
         "positional": positional,

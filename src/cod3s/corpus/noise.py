@@ -167,11 +167,13 @@ def copied() -> Filter:
 
 def template() -> Filter:
     wrong = r"(?i)(^|[^\p{L}'’])(i|you|we|they) (feels|wants|likes|needs|has|knows|loves|thinks|is|goes)( |$)"
+    ending = r"\p{L}\(\p{L}+\)"
     would, want = r"(?i)^you would ", r"(?i)^(you|your) "
     return Filter(
         "template",
-        "filled into a pattern: wrong agreement (they feels), or `you would … because you …`",
-        f"({either(lambda side: matches(side, wrong))})"
+        "filled into a pattern: wrong agreement (they feels), an ending left to choose (own(s)), or"
+        " `you would … because you …`",
+        f"({either(lambda side: f'{matches(side, wrong)} OR {matches(side, ending)}')})"
         f" OR ({matches('source', would)} AND {matches('target', want)})"
         f" OR ({matches('target', would)} AND {matches('source', want)})",
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, require
+from cod3s.files import existing_file
 from cod3s.lsh import Code
 from cod3s.model.shape import LAYER_NORM_EPSILON, Shape
 from cod3s.tokens import SignatureTokens, Vocabulary
@@ -77,6 +78,7 @@ def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
         attention_dropout=0.0,
         activation_dropout=0.0,
         scale_embedding=False,
+        init_std=shape.width**-0.5,  # not the 0.02 of models twice as wide: learns faster (docs/training.md)
         max_position_embeddings=shape.max_tokens,
         is_decoder=True,
         add_cross_attention=True,
@@ -153,6 +155,20 @@ def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.fl
             rows.append(np.array(signs) @ code.planes[start : start + width])
         start += width
     return np.array(rows)
+
+
+def load_weights(model: Any, folder: Path) -> None:
+    """Give `model` the weights that were saved in `folder`, which must fit to the last number."""
+    path = existing_file(folder / "model.safetensors")
+    try:
+        missing, unknown = require("safetensors.torch", "train").load_model(model, path, strict=False)
+    except (RuntimeError, require("safetensors", "train").SafetensorError) as error:
+        missing, unknown = [str(error)], []
+    fixed = {name for name, own in model.named_parameters() if not own.requires_grad}  # positions, not saved
+    if unknown or set(missing) - fixed:
+        raise Cod3sError(
+            f"the weights in {folder} do not fit this model", hint="use the same shape, roles and signature tokens"
+        )
 
 
 def count_parameters(model: Any) -> int:

@@ -1,6 +1,6 @@
 """What decides a training run: one frozen dataclass and its presets. Unknown names get the nearest one."""
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from cod3s.errors import Cod3sError, did_you_mean
@@ -26,9 +26,11 @@ class TrainConfig:
 
     shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
     init: str = ""  # a pretrained seq2seq model to start from; shape is then `pretrained`
+    start_run: str = ""  # a run of the same shape and roles: start from its weights and pieces
     layout: str = "shared"  # one model with a tag a role, or one model a role and relation
     roles: tuple[str, ...] = SHARED_ROLES
     shares: tuple[float, ...] = ()  # of the pairs that each role sees in an epoch, in the order of roles; 1 each
+    corpora: dict[str, float] = field(default_factory=dict)  # the same for pairs of a corpus; 1 if not named
     pieces: str = "own"  # learned from the corpus, or the word pieces of the encoder, which have no capitals
     bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
     positional: bool = True  # False is the paper: the same tokens at every position
@@ -70,6 +72,11 @@ class TrainConfig:
             raise Cod3sError(
                 f"{self.shares} are no shares of {', '.join(self.roles)}", hint="give each above 0 to 1"
             )
+        for name, own in self.corpora.items():
+            if not 0 <= own <= 1:
+                raise Cod3sError(f"{own} is no share of the corpus {name!r}", hint="give it from 0 to 1")
+        if self.start_run and self.init:
+            raise Cod3sError("a run starts from a pretrained model or from another run, not from both")
 
     def share(self, role: str) -> float:
         """The share of the pairs that `role` sees in an epoch."""
@@ -104,6 +111,7 @@ PRESETS = {
     "default": TrainConfig(
         shares=(0.2, 0.6, 0.1),
         freeze_encoder=True,
+        label_smoothing=0.0,
         schedule="linear",
         warmup_steps=300,
         batch_tokens=720,
@@ -153,9 +161,18 @@ def find_preset(name: str) -> TrainConfig:
 
 def parse_roles(text: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Roles and shares of `plain:0.5,sentence,inverse:0.25`; a role without a share sees every pair."""
+    found = _named_shares(text, "roles", "plain:0.5,sentence")
+    return tuple(found), tuple(found.values())
+
+
+def parse_corpora(text: str) -> dict[str, float]:
+    """The shares of `blogs:0.5,essays:0`."""
+    return _named_shares(text, "corpora", "blogs:0.5,essays:0")
+
+
+def _named_shares(text: str, what: str, example: str) -> dict[str, float]:
     parts = [part.partition(":") for part in text.split(",")]
     try:
-        shares = tuple(float(share) if share else 1.0 for _, _, share in parts)
+        return {name.strip(): float(share) if share else 1.0 for name, _, share in parts}
     except ValueError:
-        raise Cod3sError(f"{text!r} does not name roles and shares", hint="such as plain:0.5,sentence") from None
-    return tuple(role.strip() for role, _, _ in parts), shares
+        raise Cod3sError(f"{text!r} does not name {what} and shares", hint=f"such as {example}") from None

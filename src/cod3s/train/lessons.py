@@ -24,7 +24,7 @@ class Lesson:
     read: Ragged | None
     given: Ragged | None
     written: tuple[Ragged, ...]
-    share: float = 1.0  # of the pairs, drawn anew each epoch
+    shares: npt.NDArray[np.float64]  # how likely an epoch takes each pair
 
     def __len__(self) -> int:
         return len(self.written[0])
@@ -42,15 +42,15 @@ def lesson(
     name, own = tag(relation, role), tables[relation]
     match role:
         case "plain":
-            return Lesson(name, own.read, None, (own.target,), share)
+            return Lesson(name, own.read, None, (own.target,), share * own.shares)
         case "signature":
-            return Lesson(name, own.read, None, (own.signature,), share)
+            return Lesson(name, own.read, None, (own.signature,), share * own.shares)
         case "sentence":
-            return Lesson(name, own.read, None, (own.signature, own.target), share)
+            return Lesson(name, own.read, None, (own.signature, own.target), share * own.shares)
     other = tables.get(inverses.get(relation, ""))
     if other is None:
-        return Lesson(name, None, own.signature, (own.source,), share)
-    return Lesson(name, None, other.source_signature, (other.target,), share)
+        return Lesson(name, None, own.signature, (own.source,), share * own.shares)
+    return Lesson(name, None, other.source_signature, (other.target,), share * other.shares)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Examples:
         self._nothing = nothing  # what the encoder reads for an empty source
         self._starts = np.cumsum([0, *map(len, lessons)])
         self.lengths = np.concatenate([self._lengths(own) for own in lessons])
-        self.shares = np.repeat([own.share for own in lessons], [len(own) for own in lessons])
+        self.shares = np.concatenate([own.shares for own in lessons])
 
     def __len__(self) -> int:
         return int(self._starts[-1])

@@ -1,7 +1,7 @@
 """The pairs of a corpus as token ids, held compactly: a few dozen bytes a pair. Shards in, ids out."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -22,23 +22,25 @@ class Rows:
     target: list[str]
     signature: list[str]  # of the target
     source_signature: list[str]
+    corpus: list[str]
 
     def first(self, number: int | None) -> "Rows":
         """The first `number` rows; all of them for None."""
-        columns = (self.source, self.target, self.signature, self.source_signature)
+        columns = (self.source, self.target, self.signature, self.source_signature, self.corpus)
         return Rows(*(column[:number] for column in columns))
 
 
 def read_rows(corpus: Path, relation: str, split: str) -> Rows:
     """Every row of a split's shards, in order."""
     parquet = require("pyarrow.parquet", "corpus")
-    rows = Rows([], [], [], [])
+    rows = Rows([], [], [], [], [])
     for shard in sorted((corpus / relation).glob(f"{split}-*.parquet")):
-        table = parquet.read_table(shard, columns=["source", "target", "signature", "source_signature"])
+        table = parquet.read_table(shard, columns=[field.name for field in fields(Rows)])
         rows.source.extend(map(for_modelling, table["source"].to_pylist()))
         rows.target.extend(map(for_modelling, table["target"].to_pylist()))
         rows.signature.extend(table["signature"].to_pylist())
         rows.source_signature.extend(table["source_signature"].to_pylist())
+        rows.corpus.extend(table["corpus"].to_pylist())
     return rows
 
 
@@ -69,15 +71,23 @@ class Ragged:
 class PairTable:
     """One relation's pairs of one split as ids.
 
-    The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role).
+    The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role). `corpora`
+    gives the share of a corpus's pairs that an epoch takes, where it is not all of them.
     """
 
-    def __init__(self, rows: Rows, vocabulary: Vocabulary, read: Callable[[str], list[int]]) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        vocabulary: Vocabulary,
+        read: Callable[[str], list[int]],
+        corpora: Mapping[str, float],
+    ) -> None:
         self.read = Ragged(map(read, rows.source))
         self.source = Ragged(map(vocabulary.encode_text, rows.source))
         self.target = Ragged(map(vocabulary.encode_text, rows.target))
         self.signature = Ragged(map(vocabulary.encode_signature, rows.signature))
         self.source_signature = Ragged(map(vocabulary.encode_signature, rows.source_signature))
+        self.shares = np.array([corpora.get(name, 1.0) for name in rows.corpus])
 
     def __len__(self) -> int:
         return len(self.target)

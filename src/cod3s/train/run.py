@@ -17,14 +17,20 @@ from typing import Any
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.places import place
 from cod3s.encode.minilm import minilm_folder
-from cod3s.errors import Cod3sError, require
-from cod3s.files import read_json, replaced_folder, sha256, write_json
+from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.files import existing_file, read_json, replaced_folder, sha256, write_json
 from cod3s.lsh import load_code
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
-from cod3s.model.transformer import build_transformer, freeze, start_from_encoder, start_from_hyperplanes
+from cod3s.model.transformer import (
+    build_transformer,
+    freeze,
+    load_weights,
+    start_from_encoder,
+    start_from_hyperplanes,
+)
 from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
@@ -133,6 +139,8 @@ class _Run:
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
         pieces = output / "tokens.model"
+        if config.start_run and not pieces.exists():
+            shutil.copyfile(existing_file(Path(config.start_run) / "tokens.model"), pieces)
         if config.init and not pieces.exists():
             write_tokenizers(config.init, pieces, output / "source.json")
         if config.pieces == "encoder" and not pieces.exists():
@@ -146,7 +154,16 @@ class _Run:
         self.vocabulary = Vocabulary(pieces, tags, signature)
         tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else output / "source.json"
         self._reader = open_reader(self._shape, self.vocabulary, tokenizer)
-        self._tables = {key: PairTable(own, self.vocabulary, self._reader.read) for key, own in rows.items()}
+        known = {name for own in rows.values() for name in own.corpus}
+        for name in config.corpora:
+            if name not in known:
+                raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=did_you_mean(name, known))
+        self._tables = {
+            (relation, split): PairTable(
+                own, self.vocabulary, self._reader.read, config.corpora if split == "train" else {}
+            )
+            for (relation, split), own in rows.items()
+        }
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
@@ -155,7 +172,7 @@ class _Run:
             return figures
         batches = self._batches(member, "train", member.roles, self._config.epochs)
         held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
-        model = self._new_model()
+        model = self._new_model(member)
         figures, finished = fit(
             model,
             batches,
@@ -204,7 +221,7 @@ class _Run:
         number = stream.batches_per_epoch() * epochs
         return TensorBatches(examples, stream, number, pad_read=self._reader.pad, pad_written=self.vocabulary.pad)
 
-    def _new_model(self) -> Any:
+    def _new_model(self, member: Member) -> Any:
         if self._config.init:
             model = load_pretrained(self._config.init, self.vocabulary, seed=self._config.seed)
         else:
@@ -215,4 +232,6 @@ class _Run:
                 freeze(model.encoder)
         if self._config.hyperplane_start:
             start_from_hyperplanes(model, self.vocabulary, load_code(self._output / "code")[0])
+        if self._config.start_run:
+            load_weights(model, Path(self._config.start_run) / member.name / "model")
         return model

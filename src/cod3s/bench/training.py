@@ -1,0 +1,134 @@
+"""Measures training: pairs a second of a preset on made-up pairs, and how near the steps come to the limit.
+
+The limit is what a plain large matrix product reaches in the same run; torch counts the work of a step.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+
+from cod3s.bench.random_bundle import made_sentences
+from cod3s.encode.minilm import minilm_folder
+from cod3s.errors import Progress, require
+from cod3s.model.reader import Reader, open_reader
+from cod3s.model.roles import all_tags
+from cod3s.model.shape import SHAPES, Shape
+from cod3s.model.transformer import build_transformer, count_parameters, freeze
+from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.train.batches import BatchStream
+from cod3s.train.config import TrainConfig
+from cod3s.train.lessons import Examples, lesson
+from cod3s.train.pairs import PairTable, Rows
+from cod3s.train.tensors import TensorBatches
+
+_RELATION = "effect"
+_BITS = 16
+_PAIRS = 6000
+_SIDE = 2048  # of the square matrices whose product is the limit
+
+
+@dataclass(frozen=True)
+class TrainingSpeed:
+    """How fast steps of one kind are. `share` is what they reach of the limit."""
+
+    name: str
+    parameters: int  # that are trained
+    pairs_per_second: float
+    gflops: float  # a second
+    share: float
+
+
+def bench_training(
+    presets: dict[str, TrainConfig], *, steps: int, compiled: bool, progress: Progress
+) -> tuple[list[TrainingSpeed], float]:
+    """The speed of each preset, and the limit in GFLOP/s. The limit and the presets take turns, `steps` times."""
+    with TemporaryDirectory() as folder:
+        runs = [_Steps(name, config, Path(folder), compiled=compiled) for name, config in presets.items()]
+        limit = _Product()
+        turns: list[Callable[[], None]] = [limit, *runs]
+        spent: dict[Callable[[], None], list[float]] = {turn: [] for turn in turns}
+        for _ in range(steps + 1):
+            for run, seconds in spent.items():
+                start = perf_counter()
+                run()
+                seconds.append(perf_counter() - start)
+                progress(1)
+    # The first time of each was warm-up.
+    best = limit.gflop / float(np.median(spent[limit][1:]))
+    return [run.speed(float(np.median(spent[run][1:])), best) for run in runs], best
+
+
+class _Product:
+    """One large product of two matrices."""
+
+    gflop = 2 * _SIDE**3 / 1e9
+
+    def __init__(self) -> None:
+        torch = require("torch", "train")
+        self._matrix = torch.randn(_SIDE, _SIDE)
+
+    def __call__(self) -> None:
+        self._matrix @ self._matrix
+
+
+class _Steps:
+    """Training steps of a preset on one batch of ordinary length: forward, backward, optimiser."""
+
+    def __init__(self, name: str, config: TrainConfig, folder: Path, *, compiled: bool) -> None:
+        torch = require("torch", "train")
+        self._name = name
+        shape = SHAPES[config.shape]
+        words, reader = _vocabulary(shape, config, folder)
+        batches = _batches(words, reader, config)
+        self._model = build_transformer(shape, words, seed=config.seed).train()
+        if shape.warm and config.freeze_encoder:
+            freeze(self._model.encoder)
+        trained = [own for own in self._model.parameters() if own.requires_grad]
+        self._optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, fused=True)
+        self._batch = batches[len(batches) // 2]
+        self._pairs = len(self._batch["labels"])
+        with require("torch.utils.flop_counter", "train").FlopCounterMode(display=False) as counter:
+            self._forward = self._model
+            self()
+        self._gflop = counter.get_total_flops() / 1e9
+        if compiled:
+            self._forward = torch.compile(self._model, dynamic=True)
+
+    def __call__(self) -> None:
+        torch = require("torch", "train")
+        labels = self._batch["labels"]
+        inputs = {name: tensor for name, tensor in self._batch.items() if name != "labels"}
+        logits = self._forward(**inputs).logits
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).backward()
+        self._optimiser.step()
+        self._optimiser.zero_grad()
+
+    def speed(self, seconds: float, limit: float) -> TrainingSpeed:
+        rate = self._gflop / seconds
+        return TrainingSpeed(self._name, count_parameters(self._model), self._pairs / seconds, rate, rate / limit)
+
+
+def _vocabulary(shape: Shape, config: TrainConfig, folder: Path) -> tuple[Vocabulary, Reader]:
+    pieces = folder / f"{shape.pieces}.model"
+    if not pieces.exists():
+        train_pieces(made_sentences(2 * shape.pieces, config.seed), pieces, shape.pieces)
+    signature = SignatureTokens(_BITS, config.bits_per_token, config.positional)
+    words = Vocabulary(pieces, all_tags({_RELATION: config.roles}), signature)
+    return words, open_reader(shape, words, minilm_folder() / "tokenizer.json" if shape.warm else Path())
+
+
+def _batches(words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
+    """Batches of the `sentence` role, the one that costs the most."""
+    draw = np.random.default_rng(config.seed)
+    signatures: Sequence[str] = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, _BITS))]
+    texts = made_sentences(2 * _PAIRS, config.seed + 1)
+    rows = Rows(texts[:_PAIRS], texts[_PAIRS:], list(signatures), list(signatures), ["made"] * _PAIRS)
+    table = PairTable(rows, words, reader.read, {})
+    examples = Examples([lesson(_RELATION, "sentence", {_RELATION: table}, {})], words, reader.nothing)
+    stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)
+    number = stream.batches_per_epoch()
+    return TensorBatches(examples, stream, number, pad_read=reader.pad, pad_written=words.pad)
