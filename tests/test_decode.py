@@ -341,6 +341,8 @@ def test_baselines_and_oracles_have_names_too() -> None:
     )
     assert find_system("cod3s-oracle-mmi").oracle
     assert not find_system("cod3s-mmi-mmi").oracle
+    assert find_system("cod3s-mmi-mmi-rs-faithful").configure(DEFAULT).faithful == "rerank"
+    assert find_system("cod3s-mmi-mmi-rs").configure(DEFAULT).faithful == "none"
 
 
 def test_a_misspelt_system_is_told_the_nearest() -> None:
