@@ -3,6 +3,7 @@
 A shape and a vocabulary in, a torch module out. Needs the extra `train`; nothing else in inference does.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def quiet_transformers() -> Any:
     transformers = require("transformers", "train")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    # We give decoder inputs beside labels, because a role's tag stands before them; of a time when losses differed.
+    warnings.filterwarnings("ignore", message="Version v4.12.0 introduces", category=FutureWarning)
     return transformers
 
 
