@@ -3,10 +3,10 @@
 import json
 
 import torch
-from conftest import Run
 
 from cod3s.bench.training import bench_training
 from cod3s.train.config import PRESETS
+from conftest import Run
 
 
 def test_work_a_pair_does_not_depend_on_the_batch() -> None:

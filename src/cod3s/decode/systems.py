@@ -5,7 +5,7 @@
 | cod3s | the two stages with the options as given |
 | cod3s-SIGNATURE-SENTENCE | SIGNATURE is beam, mmi, exact, prior or oracle; SENTENCE is beam, mmi, rs or mmi-rs |
 | …-no-hamming | the same without the Hamming rule |
-| …-faithful | the same, and of a bin's candidates the one whose own signature is nearest to it; needs the encoder |
+| …-faithful | of a bin's candidates the one whose own signature is nearest to it; needs the encoder |
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
 | s2s-rs | 30 samples among the 30 likeliest tokens, the likeliest samples first |

@@ -30,7 +30,7 @@ def quiet_transformers() -> Any:
     transformers = require("transformers", "train")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    # We give decoder inputs beside labels, because a role's tag stands before them; of a time when losses differed.
+    # We give decoder inputs beside labels, because a role's tag stands before them.
     warnings.filterwarnings("ignore", message="Version v4.12.0 introduces", category=FutureWarning)
     return transformers
 
