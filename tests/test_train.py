@@ -28,6 +28,7 @@ from cod3s.train.config import find_preset, parse_roles
 from cod3s.train.lessons import IGNORED, Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.run import members
+from cod3s.train.validate import majority_bit_accuracy
 from conftest import ROOT, Run
 
 FIRST = [
@@ -344,6 +345,12 @@ def test_the_inverse_role_learns_from_the_other_relation(words: Vocabulary) -> N
     example = Examples([own], words, [words.end])[3]
     bits, target = words.encode_signature("1100"), words.encode_text("she slept 3 nights outside")
     assert example.given == [words.id("<effect:inverse>"), *bits, *target]
+
+
+def test_the_majority_of_bits_is_what_guessing_gets() -> None:
+    """The commoner bits of the training signatures are 1, 0 and (a tie) 0; three of six held-out bits are."""
+    assert majority_bit_accuracy(["101", "100", "110", "001"], ["100", "011"]) == pytest.approx(3 / 6)
+    assert majority_bit_accuracy(["1", "1"], ["1", "1"]) == 1.0
 
 
 def test_a_share_of_the_pairs_is_drawn_anew_each_epoch(words: Vocabulary) -> None:

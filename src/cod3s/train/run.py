@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from time import monotonic
 from typing import Any
 
@@ -39,7 +40,7 @@ from cod3s.train.lessons import Examples, lesson
 from cod3s.train.loop import Report, fit
 from cod3s.train.pairs import PairTable, read_rows
 from cod3s.train.tensors import TensorBatches, padding_share
-from cod3s.train.validate import validate
+from cod3s.train.validate import majority_bit_accuracy, validate
 
 FINISHED = "finished"
 """A file of this name marks a model that --resume has nothing more to do for."""
@@ -138,6 +139,11 @@ class _Run:
             for relation in relations
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
+        self._majority = {  # a relation without pairs has nothing to guess
+            relation: majority_bit_accuracy(own.signature, rows[relation, "dev"].signature)
+            for (relation, split), own in rows.items()
+            if split == "train" and own.signature and rows[relation, "dev"].signature
+        }
         pieces = output / "tokens.model"
         if config.start_run and not pieces.exists():
             shutil.copyfile(existing_file(Path(config.start_run) / "tokens.model"), pieces)
@@ -186,6 +192,9 @@ class _Run:
             pairs_a_batch=self._pairs_a_batch(member, len(batches)),
         )
         figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
+        figures["majority_bit_accuracy"] = mean(
+            self._majority[relation] for relation in member.relations if relation in self._majority
+        )
         if self._processes.is_main_process:
             self._save(member, model, figures)
             if finished:

@@ -3,7 +3,11 @@
 A model and batches by role in, named figures out. Losses are per token, in nats, text and signature apart.
 """
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from cod3s.errors import require
 from cod3s.tokens import SignatureTokens, Vocabulary
@@ -29,6 +33,16 @@ def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabul
                 counts.add(role, model(**batch).logits, labels)
     model.train(was_training)
     return counts.figures()
+
+
+def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
+    """The share of held-out bits that are the commoner one of their place in `train`: what guessing gets."""
+
+    def bits(signatures: Sequence[str]) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
+        return found
+
+    return float((bits(held_out) == (bits(train).mean(axis=0) > 0.5)).mean())
 
 
 class _Counts:
