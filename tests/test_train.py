@@ -395,6 +395,8 @@ def test_a_run_can_start_from_the_weights_of_another(corpus: Path, finished: Pat
     new = train(corpus, tmp_path / "new", short, seconds=1e-9)
     assert going_on["shared"]["loss"] < 0.8 * new["shared"]["loss"]
     assert (tmp_path / "on" / "tokens.model").read_bytes() == (finished / "tokens.model").read_bytes()
+    facts = export(tmp_path / "on", tmp_path / "bundle")
+    assert facts.training["config"]["start_run"] == finished.name, "a bundle tells no one's folders"
 
 
 def test_weights_of_another_shape_are_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def export(
             for relation in relations
         },
         training={
-            "config": facts["config"],
+            "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
             "figures": {member.name: read_json(run / member.name / "figures.json") for member in own},
             "versions": {**facts["versions"], "cod3s": __version__},
@@ -88,6 +89,12 @@ def export(
         (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
         write_facts(partial, bundle)
     return read_facts(output)
+
+
+def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with folders by their names: where its maker keeps them is not a bundle's to tell."""
+    folders = {name: config.get(name, "") for name in ("init", "start_run")}
+    return {**config, **{name: Path(own).name for name, own in folders.items() if Path(own).is_absolute()}}
 
 
 def _require_same_corpus(corpus: Path, trained_on: str) -> None:
