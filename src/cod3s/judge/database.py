@@ -1,13 +1,15 @@
 """Where ratings are kept: the tables, and a connection to SQLite or PostgreSQL that loses nothing it acknowledged.
 
-URLs in, engines and transactions out; knows nothing about raters.
+URLs in, transactions out; knows nothing about raters.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from sqlalchemy import (
+    URL,
     Column,
     Connection,
     Engine,
@@ -24,7 +26,7 @@ from sqlalchemy import (
     make_url,
     text,
 )
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from cod3s.errors import Cod3sError, require
 
@@ -81,44 +83,69 @@ Index("ratings_items", RATINGS.c.item)
 Index("assignments_items", ASSIGNMENTS.c.item)
 
 
-def open_engine(url: str) -> Engine:
-    """An engine for a `sqlite:///FILE` or `postgresql://` URL, with its tables made."""
+class Database:
+    """An open database: transactions that only read, and transactions of which one runs at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        # SQLite makes writers poll for their turn, which threads of one process need not do.
+        self._turn = Lock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database and changes nothing."""
+        with self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that no other writer runs beside: what it reads stays true until it commits.
+
+        One lock for all writers is enough: a rating takes as long as the disk needs, and people click slower.
+        """
+        with (
+            self._turn,
+            self._engine.connect().execution_options(writing=True) as connection,
+            connection.begin(),
+        ):
+            if self._engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def open_database(url: str) -> Database:
+    """The database at a `sqlite:///FILE` or `postgresql://` URL, with its tables made."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
         raise Cod3sError(f"{url!r} is not the URL of a database", hint=_HINT) from error
-    backend = parsed.get_backend_name()
-    if backend == "postgresql":
-        require("psycopg", "postgresql")
-        engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-    elif backend == "sqlite":
-        engine = create_engine(parsed, connect_args={"timeout": _BUSY_SECONDS})
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-    else:
-        raise Cod3sError(f"ratings cannot be kept in {backend!r}", hint=_HINT)
+    database = Database(_engine(parsed))
     try:
-        with writing(engine) as connection:
+        with database.writing() as connection:
             METADATA.create_all(connection)
-    except (SQLAlchemyError, NoSuchModuleError) as error:
+    except SQLAlchemyError as error:
         shown = parsed.render_as_string(hide_password=True)
         raise Cod3sError(f"the database {shown} cannot be opened: {_first_line(error)}", hint=_HINT) from error
-    return engine
+    return database
 
 
 _HINT = "for example sqlite:///ratings.sqlite or postgresql://user@localhost/ratings"
 
 
-@contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that no other writer runs beside: what it reads stays true until it commits.
-
-    One lock for all writers is enough: a rating takes about a millisecond, and people click far slower.
-    """
-    with engine.connect().execution_options(writing=True) as connection, connection.begin():
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-        yield connection
+def _engine(url: URL) -> Engine:
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        require("psycopg", "postgresql")
+        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    if backend != "sqlite":
+        raise Cod3sError(f"ratings cannot be kept in {backend!r}", hint=_HINT)
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.database import (
@@ -19,8 +19,8 @@ from cod3s.judge.database import (
     RATINGS,
     STUDIES,
     TOKENS,
-    open_engine,
-    writing,
+    Database,
+    open_database,
 )
 from cod3s.judge.study import Rater, Rating, Study
 
@@ -52,25 +52,25 @@ def database_url(folder: Path, url: str = "") -> str:
 
 def open_store(url: str, study: Study) -> "Store":
     """The store at `url`, made where there is none; one that holds another study's ratings is refused."""
-    engine = open_engine(url)
-    with writing(engine) as connection:
+    database = open_database(url)
+    with database.writing() as connection:
         found = connection.execute(select(STUDIES.c.id)).scalar()
         if found is None:
             connection.execute(insert(STUDIES).values(id=study.id))
         elif found != study.id:
-            engine.dispose()
+            database.close()
             raise Cod3sError(
                 "the database holds the ratings of another study",
                 hint="give each study a database of its own, by --database",
             )
-    return Store(engine)
+    return Store(database)
 
 
 class Store:
     """An open store; use it as a context manager or call `close`. Safe to share between threads."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def __enter__(self) -> "Store":
         return self
@@ -79,11 +79,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._database.close()
 
     def admit(self, rater: Rater, token_hash: str) -> Rater:
         """`rater`, or whoever came before with the same origin and external id; the token opens either."""
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             admitted = _admit(connection, rater)
             connection.execute(insert(TOKENS).values(hash=token_hash, rater=admitted.id))
         return admitted
@@ -91,19 +91,19 @@ class Store:
     def rater_of(self, token_hash: str) -> Rater | None:
         """Whose token has this hash."""
         wanted = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(wanted).mappings().first()
         return None if row is None else _rater(row)
 
     def raters(self) -> list[Rater]:
         """All raters, in the order in which they came."""
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(select(RATERS).order_by(RATERS.c.created, RATERS.c.id)).mappings().all()
         return [_rater(row) for row in rows]
 
     def given(self, rater: str) -> list[Given]:
         """What `rater` was given, in order; only the last may be unrated."""
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             return _given(connection, rater)
 
     def give(self, rater: str, choose: Choose, *, free_before: str) -> Given | None:
@@ -112,7 +112,7 @@ class Store:
         Items count as taken where they are rated, or were given since `free_before`. The rater's own open item,
         given before that, is chosen afresh, because others may have rated it meanwhile.
         """
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             given = _given(connection, rater)
             if given and given[-1].score is None:
                 if given[-1].at >= free_before:
@@ -127,7 +127,7 @@ class Store:
 
     def load(self, *, free_before: str) -> dict[str, int]:
         """How many raters each item has: those who rated it, and those who were given it since `free_before`."""
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             return _load(connection, free_before)
 
     def rate(self, rating: Rating) -> Rating:
@@ -135,7 +135,7 @@ class Store:
 
         A key that was saved before changes nothing, so a page may send again what was not answered.
         """
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             return _rate(connection, rating)
 
     def add(self, raters: Iterable[Rater], ratings: Iterable[Rating]) -> int:
@@ -144,7 +144,7 @@ class Store:
         A rater that is here already, by id or by origin and external id, is not added again; ratings name their
         rater by the id in `raters`. Give every rating a key: by it, adding twice adds once.
         """
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             ids = {rater.id: _admit(connection, rater).id for rater in raters}
             before = connection.execute(select(func.count()).select_from(HISTORY)).scalar_one()
             for rating in ratings:
@@ -154,20 +154,20 @@ class Store:
 
     def finish(self, rater: str) -> None:
         """Note that `rater` has reached the end; the first time counts."""
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             unfinished = and_(RATERS.c.id == rater, RATERS.c.finished == "")
             connection.execute(update(RATERS).where(unfinished).values(finished=timestamp()))
 
     def ratings(self) -> list[Rating]:
         """The ratings that count: the latest of each rater for each item, ordered by rater and item."""
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(select(RATINGS).order_by(RATINGS.c.rater, RATINGS.c.item)).mappings().all()
         return [Rating(**row) for row in rows]
 
     def history(self) -> list[Rating]:
         """Every revision of every rating, ordered by rater, item and revision."""
         order = (HISTORY.c.rater, HISTORY.c.item, HISTORY.c.revision)
-        with self._engine.connect() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(select(HISTORY).order_by(*order)).mappings().all()
         return [Rating(**row) for row in rows]
 
