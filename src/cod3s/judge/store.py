@@ -40,9 +40,14 @@ class Given:
     score: int | None = None  # None until it is rated
 
 
+def as_text(moment: datetime) -> str:
+    """A moment as it is stored: UTC, ISO 8601 with milliseconds, so that such texts sort by time."""
+    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def timestamp() -> str:
-    """This moment in UTC; such texts sort by time."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """This moment, as it is stored."""
+    return as_text(datetime.now(timezone.utc))
 
 
 def database_url(folder: Path, url: str = "") -> str:
