@@ -22,6 +22,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Human plausibility studies: make one, collect ratings, analyse them.")
     group.command("new", epilog="Example: cod3s judge new outputs/*.jsonl -o study/ --copa copa-dev.xml")(new)
     group.command("serve", epilog="Example: cod3s judge serve study/ --port 8001")(serve)
+    from cod3s.cli import judge_results  # it takes options from here
+
+    judge_results.register(group)
     app.add_typer(group, name="judge", no_args_is_help=True)
 
 

@@ -85,15 +85,7 @@ def render_page(
     banner: str = "",
 ) -> str:
     """The whole page as text; a banner stands in large letters above everything."""
-    jinja = require("jinja2", "evaluate")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page: str = environment.get_template("page.html.jinja").render(
+    page: str = open_template(Path(__file__).parent / "page.html.jinja").render(
         title=title,
         banner=banner,
         settings_line=line,
@@ -105,6 +97,19 @@ def render_page(
         comparisons=[(relation, own) for relation, own in comparisons if own],
     )
     return page + "\n"
+
+
+def open_template(path: Path) -> Any:
+    """A page's template: values are escaped, and one that is missing is an error."""
+    jinja = require("jinja2", "evaluate")
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(path.parent),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(path.name)
 
 
 def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()) -> list[Sample]:

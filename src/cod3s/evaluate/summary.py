@@ -87,9 +87,7 @@ class Summary:
                 for name, own in self.inference.items()
             },
             "significance": {
-                relation: _nested(
-                    {column: [rounded(asdict(row)) for row in rows] for column, rows in own.items()}
-                )
+                relation: _nested({column: [rounded(asdict(row)) for row in rows] for column, rows in own.items()})
                 for relation, own in self.comparisons.items()
             },
         }

@@ -23,8 +23,8 @@ SIMULATED_BANNER = "SIMULATED RATINGS: nobody rated anything here"
 _SHOWN = ("study", "scale", "raters_per_item", "alpha", "bootstrap", "seed", "cod3s")
 
 
-def write_report(folder: Path, analysis: Analysis) -> None:
-    """Write the four files into `folder`."""
+def write_report(folder: Path, analysis: Analysis) -> Path:
+    """Write the four files into `folder`; where the page is."""
     banner = banner_of(analysis)
     tables = all_tables(analysis)
     title = f"Human plausibility: {analysis.settings['study']}"
@@ -46,6 +46,7 @@ def write_report(folder: Path, analysis: Analysis) -> None:
         banner=banner,
     )
     write_text(folder / PAGE, page)
+    return folder / PAGE
 
 
 def banner_of(analysis: Analysis) -> str:

@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from cod3s.errors import Cod3sError, require
 from cod3s.judge.agreement import ordinal_alpha
+from cod3s.judge.pseudonyms import SIMULATED
 from cod3s.judge.study import CHECK, RIGHT, WRONG, Item, Rater, Rating, Study
 
-SIMULATED = "simulated"
-"""The origin of simulated raters."""
 _LEVELS = (0.35, 0.7)  # of the scale: the true level of the worst system and of the best
 _GOLD = {RIGHT: 0.86, WRONG: 0.3}
 _SOURCE_SPREAD, _ANSWER_SPREAD = 0.1, 0.16  # of the scale
@@ -93,7 +92,7 @@ def rate(
     top = len(study.scale) - 1
     biases = generator.normal(0, crowd.bias, size=crowd.raters)
     raters = tuple(_rater(number, crowd) for number in range(crowd.raters))
-    ratings = []
+    ratings: list[Rating] = []
     for item, numbers in _plan(study, items, crowd):
         for number in numbers:
             careless = number < crowd.careless
