@@ -11,7 +11,7 @@ from cod3s.corpus.relations import CAUSE, EFFECT
 from cod3s.errors import Cod3sError
 from cod3s.judge.study import ANSWER, GOLD, RIGHT, WRONG, Credit, Item
 from cod3s.records import Answer, AnswerSet
-from cod3s.text import clean, complete
+from cod3s.text import complete, for_modelling
 
 TEMPLATES = {EFFECT.name: EFFECT.template, CAUSE.name: CAUSE.template}
 Systems = Mapping[str, Sequence[AnswerSet]]
@@ -49,10 +49,10 @@ def choose_questions(
     questions: Sequence[Question], systems: Systems, number: int | None, seed: int
 ) -> list[Question]:
     """The questions whose premise the systems answer; with `number`, so many, drawn by lot, those ones first."""
-    answered = {(own.relation, clean(own.source)) for sets in systems.values() for own in sets}
+    answered = {(own.relation, for_modelling(own.source)) for sets in systems.values() for own in sets}
     drawn = random.Random(f"{seed} gold").sample(questions, len(questions))
     known = [question for question in drawn if question.answer is not None]
-    asked = [question for question in known if (question.direction, clean(question.premise)) in answered]
+    asked = [question for question in known if (question.direction, for_modelling(question.premise)) in answered]
     if number is not None:
         return [*asked, *(question for question in known if question not in asked)][:number]
     if not asked:
@@ -77,7 +77,7 @@ def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], s
 
 
 def _refuse_twice(system: str, sets: Iterable[AnswerSet]) -> None:
-    counts = Counter((answers.relation, clean(answers.source)) for answers in sets)
+    counts = Counter((answers.relation, for_modelling(answers.source)) for answers in sets)
     twice = [source for (_, source), count in counts.items() if count > 1]
     if twice:
         raise Cod3sError(
@@ -93,7 +93,7 @@ def _item(kind: str, relation: str, source: str, target: str, templates: Mapping
             hint=f'say how its statement reads: --template "{relation}={{source}} {{target}}"',
         )
     statement = complete(templates[relation], source, target)
-    return Item("", kind, statement, relation, clean(source), clean(target))
+    return Item("", kind, statement, relation, for_modelling(source), for_modelling(target))
 
 
 def _first(answers: AnswerSet, system: str, number: int) -> Iterator[tuple[Answer, Credit]]:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -28,7 +29,8 @@ def serve_study(
         # No access log: it would hold what raters do. No server header: it helps nobody but attackers.
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
         announce(_address(host, listener.getsockname()[1]))
-        uvicorn.Server(config).run(sockets=[listener])
+        with suppress(KeyboardInterrupt):  # raised once more after the server has ended in good order
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -52,13 +52,13 @@ function fillFigures(progress) {
     .filter(([raters]) => Number(raters) >= progress.raters_per_item)
     .reduce((sum, [, items]) => sum + items, 0);
   const figures = [
-    ["ratings", `${progress.ratings} of ${progress.wanted}`],
+    [`ratings, ${progress.wanted} wanted`, progress.ratings],
     [`items with ${progress.raters_per_item} raters`, `${full} of ${progress.items}`],
     ["raters finished", `${finished} of ${progress.raters.length}`],
   ];
   byId("figures").replaceChildren(...figures.map(([name, value]) => {
     const box = document.createElement("div");
-    box.append(cell("dt", name), cell("dd", value));
+    box.append(cell("dt", name), cell("dd", String(value)));
     return box;
   }));
 }

@@ -78,6 +78,7 @@ function open(statement) {
   byId("back").disabled = shown.place === 1;
   byId("forward").disabled = shown.score === null;
   mark(shown.score);
+  say(shown.score === null ? "" : `You chose ${shown.score}. Choose again to change it.`);
   show("rating", byId("statement"));
 }
 
@@ -91,9 +92,9 @@ async function choose(score) {
   try {
     const onWait = () => say("Not saved yet: the server cannot be reached. Trying again; please leave this page open.", true);
     standing = await talk(`api/statements/${shown.place}`, { method: "PUT", token, body, onWait });
-    say("Saved.");
     saving = false;
     await step(1);
+    if (shown?.score === null) say("Saved.");
   } catch (error) {
     say("");
     explain(error);
@@ -166,7 +167,7 @@ function fillInstructions() {
     byId(id).replaceChildren(...study.instructions.map((text) => element("p", text)));
   }
   byId("instructions-scale").replaceChildren(...study.scale.map((label, score) => scalePoint("li", score, label)));
-  document.querySelector(".highest").textContent = study.scale.length - 1;
+  for (const key of document.querySelectorAll(".highest")) key.textContent = study.scale.length - 1;
   byId("question").textContent = study.question;
 }
 
