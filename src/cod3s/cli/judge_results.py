@@ -215,7 +215,7 @@ def _export(own: Opened, to: str, output: Path, per_hit: int, url: str) -> dict[
 
 def _analyse(own: Opened, seed: int) -> "Analysis":
     from cod3s.judge.analysis import analyse as analyse_ratings
-    from cod3s.judge.simulation import SIMULATED
+    from cod3s.judge.pseudonyms import SIMULATED
 
     simulated = any(rater.origin == SIMULATED for rater in own.store.raters())
     ratings = own.store.ratings()
@@ -224,12 +224,12 @@ def _analyse(own: Opened, seed: int) -> "Analysis":
 
 def _print(found: "Analysis") -> None:
     from cod3s.judge.report import banner_of, report_line
-    from cod3s.judge.tables import agreement_table, plausibility_table
+    from cod3s.judge.tables import agreement_table, counted, plausibility_table
 
     if banner := banner_of(found):
         say(banner)
     if found.excluded:
         say(f"{len(found.excluded)} of {len(found.raters)} raters are excluded by the study's rule")
     for relation in found.results.relations:
-        print_cells(plausibility_table(found.results, relation, "raters who count"), report_line(found))
+        print_cells(plausibility_table(found.results, relation, counted(found)), report_line(found))
     print_cells(agreement_table(found), report_line(found))

@@ -140,7 +140,7 @@ def _settings(study: Study, seed: int) -> dict[str, Any]:
         "scale": f"0–{len(study.scale) - 1}",
         "raters_per_item": study.raters_per_item,
         "exclusion": asdict(study.exclusion),
-        "bootstrap": f"{RESAMPLES} resamples of sources (agreement: of items), 95 %",
+        "bootstrap": RESAMPLES,
         "alpha": "Krippendorff, ordinal",
         "seed": seed,
         "cod3s": __version__,

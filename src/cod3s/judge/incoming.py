@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.pseudonyms import pseudonyms
-from cod3s.judge.simulation import SIMULATED
+from cod3s.judge.pseudonyms import SIMULATED, is_simulated, pseudonyms
 from cod3s.judge.store import Store, timestamp
 from cod3s.judge.study import Item, Rater, Rating, Study
 from cod3s.judge.tokens import new_id, token_hash
@@ -70,11 +69,10 @@ def import_ratings(
     if not good:
         raise FileFormatError("there is no rating to import" + (f": {named(bad)}" if bad else ""))
     known = store.raters()
-    if any(rater.origin == SIMULATED for rater in known):
-        raise Cod3sError("the store holds simulated ratings", hint="import into a store of its own, by --database")
+    _refuse_mixture(known, good)
     ours = {name: rater for rater, name in pseudonyms(study, known).items()}  # our own export, coming back
     raters = {
-        name: Rater(new_id(), IMPORTED, timestamp(), external=name)
+        name: Rater(new_id(), SIMULATED if is_simulated(name) else IMPORTED, timestamp(), external=name)
         for name in dict.fromkeys(row.rater for row in good)
         if name not in ours
     }
@@ -107,6 +105,16 @@ def check(
             seen.add(own)
             good.append(row)
     return good, bad
+
+
+def _refuse_mixture(known: Sequence[Rater], rows: Sequence[Incoming]) -> None:
+    """Simulated ratings stay among themselves, and stay simulated."""
+    simulated = {rater.origin == SIMULATED for rater in known} | {is_simulated(row.rater) for row in rows}
+    if len(simulated) > 1:
+        raise Cod3sError(
+            "simulated ratings and those of people may not be mixed",
+            hint="import into a store of its own, by --database",
+        )
 
 
 def named(bad: Sequence[BadRow]) -> str:

@@ -21,7 +21,7 @@ GOLD_NAMES = {RIGHT: "gold: right alternatives", WRONG: "gold: wrong alternative
 def all_tables(analysis: Analysis) -> list[Table]:
     """Every table that the analysis has something for."""
     results = analysis.results
-    tables = [plausibility_table(results, relation, _counted(analysis)) for relation in results.relations]
+    tables = [plausibility_table(results, relation, counted(analysis)) for relation in results.relations]
     tables += [held_out_table(results, relation) for relation in results.relations]
     if analysis.excluded:
         everyone = analysis.everyone
@@ -68,7 +68,7 @@ def held_out_table(results: Results, relation: str) -> Table:
 
 def agreement_table(analysis: Analysis) -> Table:
     """Krippendorff's alpha, of the raters who count and of everyone."""
-    groups: list[tuple[str, Mapping[str, Agreement]]] = [(_counted(analysis), analysis.results.agreement)]
+    groups: list[tuple[str, Mapping[str, Agreement]]] = [(counted(analysis), analysis.results.agreement)]
     if analysis.excluded:
         groups.append(("all raters", analysis.everyone.agreement))
     rows = [
@@ -119,7 +119,8 @@ def rater_table(analysis: Analysis) -> Table:
     return Table("Raters", note, columns, tuple(rows))
 
 
-def _counted(analysis: Analysis) -> str:
+def counted(analysis: Analysis) -> str:
+    """Whose ratings the main figures are of."""
     return "raters who count" if analysis.excluded else "all raters"
 
 
