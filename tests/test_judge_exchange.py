@@ -190,9 +190,13 @@ def test_annotations_of_both_potatoes_come_back(tmp_path: Path, store: Store) ->
     line["behavioral_data"] = {"time_string": "Time spent: 0d 0h 1m 3s "}
     (tmp_path / "output" / "eve" / "annotated_instances.jsonl").write_text(json.dumps(line) + "\n")
     done = import_ratings(store, STUDY, ITEMS, potato.read_annotations(tmp_path / "output"))
+    assert sorted({rating.seconds for rating in store.ratings()}) == [4.5, 63]
+    export = {"instance_id": ITEMS[2].id, "user_id": "eve", "labels": {"plausibility": {"0": "0"}}}
+    (tmp_path / "annotations.jsonl").write_text(json.dumps(export) + "\n")
+    assert import_ratings(store, STUDY, ITEMS, potato.read_annotations(tmp_path / "annotations.jsonl")).added == 1
+    assert scores(store)["eve", ITEMS[2].id] == 0
     assert (done.ratings, done.added, done.raters) == (5, 5, 3)
     assert scores(store)["eve", ITEMS[0].id] == 5
-    assert sorted({rating.seconds for rating in store.ratings()}) == [4.5, 63]
 
 
 def test_a_folder_without_annotations_is_said(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Potato, the annotation tool: a study's items ↔ a project folder (items and config) and its annotations.
 
-Read are the `user_state.json` files that Potato 2 keeps for each annotator, and the `annotated_instances.jsonl` of
-Potato 1: one file, or the folder that holds them.
+The config is for Potato 2. Read are the `user_state.json` files that it keeps for each annotator, its export
+`annotations.jsonl`, and the `annotated_instances.jsonl` of Potato 1: one file, or the folder of all annotators.
 """
 
 import json
@@ -45,7 +45,7 @@ def _config(study: Study) -> dict[str, Any]:
         "data_files": [ITEMS],
         "item_properties": {"id_key": "id", "text_key": "text"},
         "output_annotation_dir": "annotation_output",
-        "output_annotation_format": "jsonl",
+        "export_annotation_format": "jsonl",
         "user_config": {"allow_all_users": True, "users": []},
         "num_annotators_per_item": study.raters_per_item,
         "max_annotations_per_user": study.per_rater,
@@ -79,7 +79,7 @@ def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     times = content.get("instance_id_to_behavioral_data") or {}
     for item, labels in content["instance_id_to_label_to_value"].items():
         place = f"{file.parent.name}/{file.name}, item {item}"
-        chosen = [label["name"] for label, value in labels if label.get("schema") == _SCHEME and value]
+        chosen = [label["name"] for label, value in labels if label.get("schema") == _SCHEME and _is_chosen(value)]
         seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
         yield _one(place, rater, str(item), chosen, seconds)
 
@@ -94,9 +94,10 @@ def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
 def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
     try:
         record = json.loads(line)
-        chosen = [name for name, value in record["label_annotations"][_SCHEME].items() if value]
+        labels = record["labels"] if "labels" in record else record["label_annotations"]
+        chosen = [name for name, value in labels[_SCHEME].items() if _is_chosen(value)]
         time = (record.get("behavioral_data") or {}).get("time_string") or ""
-        rater, item = str(record.get("user_id") or folder), str(record["id"])
+        rater, item = str(record.get("user_id") or folder), str(record.get("instance_id") or record["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return BadRow(place, f"not an annotation of this study ({error!r})")
     return _one(place, rater, item, chosen, _seconds(time))
@@ -106,6 +107,10 @@ def _one(place: str, rater: str, item: str, chosen: Sequence[str], seconds: floa
     if len(chosen) != 1:
         return BadRow(place, f"{len(chosen)} scores instead of one")
     return Incoming(place, rater, item, str(chosen[0]), seconds)
+
+
+def _is_chosen(value: Any) -> bool:
+    return value not in (None, "", "false") and value is not False
 
 
 def _seconds(text: str) -> float:

@@ -5,6 +5,7 @@ a bias of their own to it, and a noise to every rating, and says the nearest sco
 What this implies for the agreement of the raters can be computed, and the analysis must find it.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -138,10 +139,10 @@ def _implied(
 
 
 def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> list[tuple[Item, list[int]]]:
-    """Who rates what: checks everybody, other items the next few raters in turn."""
+    """Who rates what: checks everybody, other items, in an order drawn by lot, the next few raters in turn."""
     share = min(study.raters_per_item, crowd.raters)
     plan, turn = [], 0
-    for item in items:
+    for item in random.Random(f"{crowd.seed} plan").sample(items, len(items)):
         if item.kind == CHECK:
             plan.append((item, list(range(crowd.raters))))
         else:

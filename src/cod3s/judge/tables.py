@@ -31,25 +31,30 @@ def all_tables(analysis: Analysis) -> list[Table]:
 
 
 def plausibility_table(results: Results, relation: str, raters: str) -> Table:
-    """The paper's table 4: a row a system, then the gold lines."""
-    published = relation in ARROWS
+    """The paper's table 4: a row a system, then the gold lines; figures that no system has are left out."""
+    systems = results.systems.get(relation, {})
+    shown = [name for name in PLAIN if any(name in own.figures for own in systems.values())] or ["top1"]
+    gold = results.gold.get(relation, {})
+    published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
-    for system, own in results.systems.get(relation, {}).items():
-        row = [_text(system), *(_interval(own.figures.get(name)) for name in PLAIN)]
+    for system, own in systems.items():
+        row = [_text(system), *(_interval(own.figures.get(name)) for name in shown)]
         row.append(_text(str(max(own.sources.values(), default=0))))
-        rows.append((*row, *([_published(PLAUSIBILITY.get(system, {}), relation)] if published else [])))
-    for label, figure in results.gold.get(relation, {}).items():
-        row = [_text(GOLD_NAMES[label]), _interval(figure), *([_text("")] * (len(PLAIN) - 1))]
+        rows.append((*row, *([_published(PLAUSIBILITY.get(system, {}), relation, shown)] if published else [])))
+    for label, figure in gold.items():
+        row = [_text(GOLD_NAMES[label]), _interval(figure), *([_text("")] * (len(shown) - 1))]
         row.append(_text(str(figure.items)))
-        own_paper = f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}" if published else ""
-        rows.append((*row, *([Cell((Part(own_paper),), published=True)] if published else [])))
-    columns = ("system", *(FIGURES[name] for name in PLAIN), "sources", *(["paper"] if published else []))
+        paper = (
+            Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True) if published else None
+        )
+        rows.append((*row, *([paper] if paper else [])))
+    columns = ("system", *(FIGURES[name] for name in shown), "sources", *(["paper"] if published else []))
     note = (
         "Mean scores with 95 % bootstrap intervals over sources. Top: by likelihood; max and best: by the ratings "
-        "themselves, which flatters large sets (see the figures held out)."
+        "themselves, which flatters large sets (see the figures held out). Gold items are single statements."
     )
     if published:
-        note += " Paper: the same five figures of its table 4."
+        note += " Paper: the same figures in its table 4, in the order of the columns."
     return Table(f"Plausibility, {_title(relation)}, {raters}", note, columns, tuple(rows))
 
 
@@ -139,8 +144,8 @@ def _interval(figure: Figure | GoldFigure | None) -> Cell:
     return Cell((Part(f"{figure.mean:.2f} ({figure.low:.2f}–{figure.high:.2f})", strong),))
 
 
-def _published(own: Mapping[str, Mapping[str, float]], relation: str) -> Cell:
-    figures: Sequence[str] = [f"{own[name][relation]:.1f}" if name in own else NOTHING for name in PLAIN]
+def _published(own: Mapping[str, Mapping[str, float]], relation: str, shown: Sequence[str]) -> Cell:
+    figures = [f"{own[name][relation]:.1f}" if name in own else NOTHING for name in shown]
     return Cell(tuple(map(Part, figures if own else [NOTHING])), published=True)
 
 
