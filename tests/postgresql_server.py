@@ -21,7 +21,7 @@ def find_binaries() -> Path | None:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """The URL of an empty database, for as long as the block runs; skips where PostgreSQL is not installed."""
+    """The URL of a database, for as long as the block runs; skips where PostgreSQL is not installed."""
     binaries = find_binaries()
     if binaries is None:
         absent("PostgreSQL is not installed (Debian: apt-get install postgresql)")
@@ -34,15 +34,15 @@ def postgresql() -> Iterator[str]:
         data = folder / "data"
         initdb = [binaries / "initdb", "-D", data, "-U", "cod3s", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **user)  # type: ignore[call-overload]
-        # No TCP at all; fsync stays on, because the tests are about what survives.
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c max_connections=40"
+        # No TCP at all. Without fsync, because tests kill servers of their own, never this one.
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c max_connections=40 -c fsync=off"
         control = [binaries / "pg_ctl", "-D", data, "-w", "-t", "120"]
         start = [*control, "-l", folder / "log", "-o", options, "start"]
         subprocess.run(start, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)  # type: ignore[call-overload]
         try:
-            yield f"postgresql://cod3s@/{{name}}?host={folder}"
+            yield f"postgresql://cod3s@/postgres?host={folder}"
         finally:
-            stop = [*control, "-m", "fast", "stop"]
+            stop = [*control, "-m", "immediate", "stop"]
             subprocess.run(stop, check=False, capture_output=True, cwd=folder, **user)  # type: ignore[call-overload]
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -188,7 +188,7 @@ def _describe(made: "Made", folder: Path) -> None:
     counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
     study = made.study
     say(f"{folder}: {len(made.items)} items ({counts}), {study.raters_per_item} raters an item")
-    say(f"{made.raters_needed} raters with {study.per_rater} items each give every item its ratings")
+    say(f"at least {made.raters_needed} raters with {study.per_rater} items each are needed")
     say(f"completion code: {study.completion_code}")
     say(f"admin token, shown only now: {made.admin_token}")
     say(f"next: cod3s judge serve {folder}")

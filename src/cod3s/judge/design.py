@@ -47,7 +47,7 @@ class Made:
 
     @property
     def raters_needed(self) -> int:
-        """How many raters give every item its ratings, if each does all that they are given."""
+        """The fewest raters who can give every item its ratings; at the end one more may have to fill a gap."""
         rated = sum(item.kind != CHECK for item in self.items)
         return ceil(rated * self.study.raters_per_item / self.study.per_rater)
 

@@ -13,6 +13,7 @@ from cod3s.judge.assignment import assignment_of
 from cod3s.judge.store import Given, Store, as_text, timestamp
 from cod3s.judge.study import Item, Rater, Rating, Study
 from cod3s.judge.tokens import new_id, new_token, token_hash
+from cod3s.text import clean
 
 PAGE, PROLIFIC = "page", "prolific"
 _RETURN_LINK = "https://app.prolific.com/submissions/complete?cc={code}"
@@ -61,7 +62,7 @@ class Desk:
 
     def join(self, name: str) -> str:
         """Admit someone by a name; returns the token of their link. The same name twice is two raters."""
-        return self._admit(Rater(new_id(), PAGE, timestamp(), name=name))
+        return self._admit(Rater(new_id(), PAGE, timestamp(), name=clean(name)))
 
     def join_from_prolific(self, participant: str, session: str) -> str:
         """Admit a participant of Prolific, or let them go on: they are one rater however often they come."""

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_BODY_SECONDS = 15.0  # a body that comes slower would hold its place for as long as its sender likes
 
 HEADERS = {
     # Scripts and styles come from this server's own files: nothing inline, nothing from elsewhere.
@@ -51,8 +54,10 @@ class Throttle:
 class Guard:
     """Wraps an app: adds the headers, refuses bodies over `max_body` bytes and more than `in_flight` requests."""
 
-    def __init__(self, app: ASGIApp, *, max_body: int, in_flight: int) -> None:
-        self._app, self._max_body, self._in_flight = app, max_body, in_flight
+    def __init__(
+        self, app: ASGIApp, *, max_body: int, in_flight: int, body_seconds: float = _BODY_SECONDS
+    ) -> None:
+        self._app, self._max_body, self._in_flight, self._body_seconds = app, max_body, in_flight, body_seconds
         self._now = 0  # changed only between awaits of one event loop, so no lock is needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,7 +70,12 @@ class Guard:
             return
         self._now += 1
         try:
-            body = await _read(receive, self._max_body)
+            try:
+                with anyio.fail_after(self._body_seconds):
+                    body = await _read(receive, self._max_body)
+            except TimeoutError:
+                await _refuse(guarded, 408, "the request came too slowly", "send it again")
+                return
             if body is None:
                 await _refuse(guarded, 413, f"the request has more than {self._max_body} bytes", "send less")
                 return

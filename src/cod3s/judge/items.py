@@ -27,9 +27,13 @@ def answer_items(systems: Systems, templates: Mapping[str, str], top: Mapping[st
         _refuse_twice(system, sets)
         for answers in sets:
             for answer, credit in _first(answers, system, top[system]):
+                if not answer.text.strip():
+                    raise Cod3sError(f"{system} has an empty answer to {answers.source!r}", hint="leave it out")
                 new = _item(ANSWER, answers.relation, answers.source, answer.text, templates)
                 old = items.get(new.statement, new)
                 items[new.statement] = replace(old, of=(*old.of, credit))
+    if not items:
+        raise Cod3sError("the outputs hold no answers, so there is nothing to rate")
     return list(items.values())
 
 
