@@ -199,6 +199,16 @@ def test_annotations_of_both_potatoes_come_back(tmp_path: Path, store: Store) ->
     assert scores(store)["eve", ITEMS[0].id] == 5
 
 
+def test_damaged_annotations_are_named(tmp_path: Path) -> None:
+    (tmp_path / "ann").mkdir()
+    content = {"user_id": "ann", "instance_id_to_label_to_value": {"i1": [["odd"]], "i2": []}}
+    (tmp_path / "ann" / "user_state.json").write_text(json.dumps(content))
+    (tmp_path / "ann" / "annotated_instances.jsonl").write_text('{"id": "i1"}\nnot json\n')
+    found = list(potato.read_annotations(tmp_path))
+    assert [row.place.split(", ")[1] for row in found] == ["line 1", "line 2", "item i1", "item i2"]
+    assert all(isinstance(row, BadRow) for row in found)
+
+
 def test_a_folder_without_annotations_is_said(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="neither"):
         list(potato.read_annotations(tmp_path))
@@ -399,6 +409,11 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
     )
     assert copied["results"] == kept["results"]
     assert copied["simulated"] is True
+    with pytest.raises(Cod3sError, match="could overwrite it"):
+        run("export", folder, "--to", "potato", "-o", folder)
+    (tmp_path / "mturk" / "notes.txt").write_text("mine")
+    run("export", folder, "--to", "mturk", "-o", tmp_path / "mturk")
+    assert (tmp_path / "mturk" / "notes.txt").read_text() == "mine"  # an export replaces only its own files
     with pytest.raises(Cod3sError, match="'mturc' is not known") as error:
         run("export", folder, "--to", "mturc", "-o", tmp_path / "x")
     assert "mturk" in error.value.hint

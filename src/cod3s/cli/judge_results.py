@@ -76,6 +76,8 @@ def export(
     and a list of who may be paid (which holds Prolific ids). csv, parquet: every rating, raters by pseudonyms.
     """
     _known(to, EXPORTS, "--to")
+    if output.resolve() == study.resolve():
+        raise Cod3sError("an export into the study's own folder could overwrite it", hint="name another folder")
     with opened(study, database) as own:
         written = _export(own, to, output, per_hit, url)
     if json:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.report import open_template
-from cod3s.files import open_text, replaced_folder, write_text
+from cod3s.files import open_text, write_text
 from cod3s.judge.incoming import BadRow, Incoming
 from cod3s.judge.spreadsheet import write_csv
 from cod3s.judge.study import CHECK, Item, Study
@@ -34,9 +34,8 @@ def write_batch(
     slots = len(hits[0])
     columns = [f"{name}_{slot}" for slot in range(1, slots + 1) for name in ("id", "statement")]
     rows = [[cell for item in hit for cell in (item.id, page_text(item.statement))] for hit in hits]
-    with replaced_folder(folder) as partial:
-        write_csv(partial / BATCH, columns, rows)
-        write_text(partial / PAGE, render_template(study, slots))
+    write_csv(folder / BATCH, columns, rows)
+    write_text(folder / PAGE, render_template(study, slots))
     return len(hits)
 
 
@@ -101,7 +100,7 @@ def _assignment(cells: dict[str, str], row: Row, slots: Sequence[str]) -> Iterat
     try:
         answers = _answers(cells)
         seconds = float(cells.get("WorkTimeInSeconds") or 0) / len(slots)
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         yield BadRow(place, f"not an answer of this page ({error})")
         return
     for slot in slots:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError
-from cod3s.files import open_text, read_json, replaced_folder, write_text
+from cod3s.files import open_text, read_json, write_text
 from cod3s.judge.incoming import BadRow, Incoming
 from cod3s.judge.study import Item, Study
 
@@ -24,9 +24,8 @@ _TIME = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")
 def write_project(folder: Path, study: Study, items: Sequence[Item]) -> None:
     """Write the items, in the study's order, and a config that `potato start` takes."""
     lines = [json.dumps({"id": item.id, "text": item.statement}, ensure_ascii=False) for item in items]
-    with replaced_folder(folder) as partial:
-        write_text(partial / ITEMS, "\n".join(lines) + "\n")
-        write_text(partial / CONFIG, _yaml(_config(study)))
+    write_text(folder / ITEMS, "\n".join(lines) + "\n")
+    write_text(folder / CONFIG, _yaml(_config(study)))
 
 
 def read_annotations(path: Path) -> Iterator[Incoming | BadRow]:
@@ -79,9 +78,13 @@ def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     times = content.get("instance_id_to_behavioral_data") or {}
     for item, labels in content["instance_id_to_label_to_value"].items():
         place = f"{file.parent.name}/{file.name}, item {item}"
-        chosen = [label["name"] for label, value in labels if label.get("schema") == _SCHEME and _is_chosen(value)]
-        seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
-        yield _one(place, rater, str(item), chosen, seconds)
+        try:
+            own = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
+            seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            yield BadRow(place, f"not an annotation of this study ({error!r})")
+            continue
+        yield _one(place, rater, str(item), [name for name, value in own if _is_chosen(value)], seconds)
 
 
 def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:

@@ -1,8 +1,8 @@
 """Prolific: a study → what its site needs to send raters to `cod3s judge serve`, and whom to pay afterwards.
 
 prolific/
-  study.json          the body of a call that makes the study by Prolific's API; the web form has the same fields
-  participants.csv    who came, what they finished, and whom the study's rule excludes; it holds Prolific ids
+  prolific-study.json    the body of an API call that makes the study; the web form has the same fields
+  participants.csv       who came, what they finished, and whom the study's rule excludes; it holds Prolific ids
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError
-from cod3s.files import replaced_folder, write_json
+from cod3s.files import write_json
 from cod3s.judge.design import Made
 from cod3s.judge.desk import PROLIFIC
 from cod3s.judge.raters import RaterReport
 from cod3s.judge.spreadsheet import write_csv
 from cod3s.judge.study import CHECK, Item, Rater, Study
 
-STUDY, PARTICIPANTS = "study.json", "participants.csv"
+STUDY, PARTICIPANTS = "prolific-study.json", "participants.csv"
 _PLACEHOLDERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-_SECONDS = 9.0  # a statement, before anybody has rated; the paper's workers took about as long
+_SECONDS = 9.0  # a statement, reading and choosing: a guess, for the owner to correct
 _COLUMNS = ("participant_id", "session_id", "finished", "ratings", "minutes", "checks_failed", "excluded_because")
 
 
@@ -36,9 +36,8 @@ def write_prolific(
     if not url.startswith(("https://", "http://")):
         raise Cod3sError(f"{url!r} is no address that raters can open", hint="--url https://study.example.org")
     came = [rater for rater in raters if rater.origin == PROLIFIC]
-    with replaced_folder(folder) as partial:
-        write_json(partial / STUDY, study_body(study, items, url))
-        write_csv(partial / PARTICIPANTS, _COLUMNS, [_row(rater, reports.get(rater.id)) for rater in came])
+    write_json(folder / STUDY, study_body(study, items, url))
+    write_csv(folder / PARTICIPANTS, _COLUMNS, [_row(rater, reports.get(rater.id)) for rater in came])
 
 
 def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
