@@ -437,8 +437,8 @@ def rate_in_process(url: str, rater: str, rule: Assignment) -> None:
 def check_balance(store: Store, rule: Assignment, raters: int) -> None:
     """No rating is lost or doubled, and no item has more raters than asked for.
 
-    Raters could do as many ratings as are wanted in all, so an item past its raters would have taken another's. One
-    or two may still be missing at the end: the last rater cannot rate an item twice.
+    Raters could do as many ratings as are wanted in all, so an item past its raters would have taken another's.
+    One or two may still be missing at the end: the last rater cannot rate an item twice.
     """
     ratings = store.ratings()
     assert len({(one.rater, one.item) for one in ratings}) == len(ratings) == len(store.history())
