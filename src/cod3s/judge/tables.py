@@ -15,7 +15,7 @@ from cod3s.judge.figures import FIGURES, HELD_OUT
 from cod3s.judge.study import RIGHT, WRONG
 
 PLAIN = tuple(name for name in FIGURES if not name.endswith(HELD_OUT))
-GOLD_NAMES = {RIGHT: "gold: right alternatives", WRONG: "gold: wrong alternatives"}
+GOLD_NAMES = {RIGHT: "gold: right", WRONG: "gold: wrong"}
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
