@@ -79,6 +79,7 @@ def test_sets_with_something_missing(
     assert set(set_figures([RatedAnswer(*row) for row in rows])) == wanted, reason
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3).map(tuple), min_size=4, max_size=10))
 def test_figures_keep_their_order(scores: list[tuple[int, ...]]) -> None:
     found = set_figures(answers(*scores))
@@ -149,7 +150,7 @@ def test_agreement_without_sense_is_said_in_words(rows: list[tuple[int, ...]], w
     assert words.startswith("undefined")
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 4), min_size=0, max_size=5), min_size=1, max_size=12))
 def test_our_formula_for_resamples_is_the_librarys(rows: list[list[int]]) -> None:
     table = counts(*[np.array(row, int) for row in rows], scores=5)

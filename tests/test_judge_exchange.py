@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -261,6 +261,19 @@ def test_a_corrected_file_changes_only_what_was_corrected(tmp_path: Path, store:
     assert import_ratings(store, STUDY, ITEMS, read_ratings(path)).added == 1
     assert scores(store) == {("a", ITEMS[0].id): 4, ("a", ITEMS[1].id): 2}
     assert len(store.history()) == 3
+    path.write_text(f"rater,item,score\na,{ITEMS[0].id},3\na,{ITEMS[1].id},2\n")  # and back again
+    assert import_ratings(store, STUDY, ITEMS, read_ratings(path)).added == 1
+    assert scores(store)["a", ITEMS[0].id] == 3
+    assert len(store.raters()) == 1
+
+
+def test_an_older_file_of_results_does_not_undo_a_later_one(tmp_path: Path, store: Store) -> None:
+    row = {"WorkerId": "W", "Input.id_1": ITEMS[0].id}
+    older = write_rows(tmp_path / "1.csv", [{**row, "AssignmentId": "1", "Answer.score_1": "3"}])
+    later = write_rows(tmp_path / "2.csv", [{**row, "AssignmentId": "2", "Answer.score_1": "4"}])
+    added = [import_ratings(store, STUDY, ITEMS, mturk.read_results(path)).added for path in (older, later, older)]
+    assert added == [1, 1, 0]
+    assert scores(store) == {("W", ITEMS[0].id): 4}
 
 
 def filled(store: Store) -> dict[str, str]:
@@ -323,6 +336,7 @@ def test_simulated_ratings_stay_simulated_and_among_themselves(tmp_path: Path, s
         import_ratings(store, STUDY, ITEMS, read_ratings(path))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12))
 def test_no_cell_is_a_formula(text: str) -> None:
     cell = safe_cell(text)

@@ -1,7 +1,7 @@
 """Ratings that come from elsewhere: what a reader found in, checked against the study, saved all or not at all.
 
-Readers know formats and yield `Incoming` and `BadRow` records; this module knows the study and the store. The key
-of a rating says where it came from, so a file that is imported twice adds nothing.
+Readers know formats and yield `Incoming` and `BadRow` records; this module knows the study and the store. A file
+that is imported twice adds nothing: what the store holds is left out, and so is an event that was imported before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,13 +70,13 @@ def import_ratings(
         raise FileFormatError("there is no rating to import" + (f": {named(bad)}" if bad else ""))
     known = store.raters()
     _refuse_mixture(known, good)
-    ours = {name: rater for rater, name in pseudonyms(study, known).items()}  # our own export, coming back
+    here = _ids(study, known)
     raters = {
         name: Rater(new_id(), SIMULATED if is_simulated(name) else IMPORTED, timestamp(), external=name)
         for name in dict.fromkeys(row.rater for row in good)
-        if name not in ours
+        if name not in here
     }
-    ids = {**ours, **{name: rater.id for name, rater in raters.items()}}
+    ids = {**here, **{name: rater.id for name, rater in raters.items()}}
     held = {(rating.rater, rating.item): rating.score for rating in store.ratings()}
     new = [_rating(row, ids[row.rater]) for row in good]
     new = [rating for rating in new if held.get((rating.rater, rating.item)) != rating.score]
@@ -105,6 +105,12 @@ def check(
             seen.add(own)
             good.append(row)
     return good, bad
+
+
+def _ids(study: Study, known: Sequence[Rater]) -> dict[str, str]:
+    """The raters in the store by the names that a file may have for them: also the pseudonyms of our own export."""
+    imported = {rater.external: rater.id for rater in known if rater.origin in (IMPORTED, SIMULATED)}
+    return {**{name: rater for rater, name in pseudonyms(study, known).items()}, **imported}
 
 
 def _refuse_mixture(known: Sequence[Rater], rows: Sequence[Incoming]) -> None:
@@ -150,4 +156,5 @@ def _score(text: str) -> int | None:
 def _rating(row: Incoming, rater: str) -> Rating:
     score = _score(row.score)
     assert score is not None  # looked at by `check`
-    return Rating(rater, row.item, score, row.seconds, timestamp(), key=token_hash(f"{row.event} {score}"))
+    key = token_hash(f"{row.event} {score}") if row.event else new_id()
+    return Rating(rater, row.item, score, row.seconds, timestamp(), key=key)
