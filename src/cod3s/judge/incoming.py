@@ -108,7 +108,7 @@ def check(
 
 
 def _ids(study: Study, known: Sequence[Rater]) -> dict[str, str]:
-    """The raters in the store by the names that a file may have for them: also the pseudonyms of our own export."""
+    """The raters in the store by the names that a file may have for them: and by those of our own export."""
     imported = {rater.external: rater.id for rater in known if rater.origin in (IMPORTED, SIMULATED)}
     return {**{name: rater for rater, name in pseudonyms(study, known).items()}, **imported}
 
