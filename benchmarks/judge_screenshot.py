@@ -59,6 +59,7 @@ def photograph(browser: Browser, address: str, file: Path, options: dict[str, An
         page.get_by_role("button", name="Begin").click()
         page.get_by_role("button", name="Start rating").click()
         for place in (1, 2, 3):
+            page.wait_for_timeout(400)  # the page takes no click in the first moment of a statement
             page.get_by_role("button", name="4 likely", exact=True).click()
             expect(page.locator("#count")).to_contain_text(f"{place + 1} of", timeout=PATIENCE)
         page.get_by_role("button", name="Back").click()

@@ -15,6 +15,7 @@ from cod3s.judge.store import Store, database_url, open_store
 from judge_study import SYSTEMS, a_made_study, served
 
 TOTAL = 5  # four items and one check
+SETTLE = 300  # milliseconds that a person needs to read anything
 expect.set_options(timeout=20_000)
 
 Open = Callable[..., Page]
@@ -85,7 +86,7 @@ def begin(page: Page, name: str = "Ada") -> None:
 
 def press(page: Page, key: str, then: str) -> None:
     """Presses a number key as a person would, after the page has settled, and waits for what comes."""
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(SETTLE)
     page.keyboard.press(key)
     expect(page.locator("#count")).to_have_text(then)
 
@@ -108,7 +109,7 @@ def test_a_rater_does_the_whole_study_by_keyboard_alone(serve: Serve, open_page:
         expect(page.locator("#statement")).to_be_focused()  # so a screen reader reads it
         seen.append(page.locator("#statement").inner_text())
         assert page.locator("#bar").get_attribute("value") == str(place - 1)
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(SETTLE)
         page.keyboard.press(str(place))
     expect(page.get_by_role("heading", name="Thank you")).to_be_focused()
     expect(page.locator("#code")).to_have_text(site.made.study.completion_code)
@@ -128,6 +129,7 @@ def test_going_back_changes_a_rating_and_a_reload_goes_on(serve: Serve, open_pag
     begin(page)
     first = page.locator("#statement").inner_text()
     expect(page.get_by_role("button", name="Back")).to_be_disabled()
+    page.wait_for_timeout(SETTLE)
     page.get_by_role("button", name="4 likely", exact=True).click()
     expect(page.locator("#count")).to_have_text(f"2 of {TOTAL}")
     press(page, "1", f"3 of {TOTAL}")
@@ -183,7 +185,7 @@ def test_a_rating_is_sent_again_until_it_is_acknowledged_and_saved_once(serve: S
             route.continue_()
 
     page.route("**/api/statements/1", unreliable)
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(SETTLE)
     page.keyboard.press("5")
     expect(page.locator("#saving")).to_contain_text("Not saved yet")
     page.keyboard.press("2")  # is not taken while the first is on its way
@@ -191,6 +193,17 @@ def test_a_rating_is_sent_again_until_it_is_acknowledged_and_saved_once(serve: S
     assert len(attempts) == 3
     assert len(set(attempts)) == 1, "every attempt is the same click"
     assert [(one.score, one.revision) for one in site.store.history()] == [(5, 1)]
+
+
+def test_a_double_click_rates_one_statement(serve: Serve, open_page: Open) -> None:
+    site = serve()
+    page = open_page(site.address)
+    begin(page)
+    page.wait_for_timeout(SETTLE)
+    page.get_by_role("button", name="5 very likely").dblclick()
+    expect(page.locator("#count")).to_have_text(f"2 of {TOTAL}")
+    page.wait_for_timeout(SETTLE)
+    assert site.scores() == [5]
 
 
 def test_a_participant_of_prolific_comes_by_its_link_and_returns(serve: Serve, open_page: Open) -> None:
@@ -204,7 +217,7 @@ def test_a_participant_of_prolific_comes_by_its_link_and_returns(serve: Serve, o
     for place in range(2, TOTAL):
         expect(page.locator("#count")).to_have_text(f"{place} of {TOTAL}")
         press(page, "3", f"{place + 1} of {TOTAL}")
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(SETTLE)
     page.keyboard.press("3")
     back = page.get_by_role("link", name="Return to Prolific")
     expect(back).to_have_attribute(
@@ -233,6 +246,7 @@ def test_a_phone_shows_statement_and_scale_without_scrolling_sideways(serve: Ser
     assert len(boxes) == 6
     assert all(box["height"] >= 44 and box["x"] >= 0 and box["x"] + box["width"] <= 360 for box in boxes)
     assert boxes[-1]["y"] + boxes[-1]["height"] <= 740, "the whole scale is in view"
+    page.wait_for_timeout(SETTLE)
     buttons.nth(5).tap()
     expect(page.locator("#count")).to_have_text(f"2 of {TOTAL}")
     page.get_by_role("button", name="Instructions").tap()

@@ -195,7 +195,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(SQLAlchemyError)
     async def storage(_request: Request, _error: SQLAlchemyError) -> JSONResponse:
-        body = error_body("the rating could not be saved", "try again in a moment")
+        body = error_body("the database does not answer", "try again in a moment")
         return JSONResponse(body, 503, {"Retry-After": "2"})
 
     @app.exception_handler(Exception)

@@ -9,7 +9,7 @@ from typing import Any
 from cod3s import __version__
 from cod3s.corpus.questions import read_questions
 from cod3s.errors import Cod3sError, did_you_mean
-from cod3s.evaluate.outputs import read_systems
+from cod3s.evaluate.outputs import output_files, read_systems
 from cod3s.files import sha256
 from cod3s.judge.checks import attention_checks
 from cod3s.judge.items import TEMPLATES, Systems, answer_items, choose_questions, gold_items, mix
@@ -95,10 +95,8 @@ def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:
 
 def _described(outputs: Sequence[Path], questions: Path | None, systems: Systems) -> tuple[dict[str, Any], ...]:
     """What the items came from: every file with its checksum, every system with its settings."""
-    files = [file for path in outputs for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
-    described: list[dict[str, Any]] = [
-        {"file": file.name, "sha256": sha256(file)} for file in (*files, *([questions] if questions else []))
-    ]
+    files = [*output_files(outputs), *([questions] if questions else [])]
+    described: list[dict[str, Any]] = [{"file": file.name, "sha256": sha256(file)} for file in files]
     described += [
         {"system": system, "sources": len(sets), "settings": sets[0].settings} for system, sets in systems.items()
     ]

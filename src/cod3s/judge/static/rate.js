@@ -2,7 +2,7 @@
 
 import { Refused, talk } from "./talk.js";
 
-const SETTLE = 250; // milliseconds after a new statement in which keys are not taken for an answer to it
+const SETTLE = 250; // milliseconds in which a second click or key still means the statement before
 const byId = (id) => document.getElementById(id);
 
 let study = null; // what the server says of the study
@@ -83,7 +83,7 @@ function open(statement) {
 }
 
 async function choose(score) {
-  if (saving || shown === null) return;
+  if (saving || shown === null || secondsInView() * 1000 < SETTLE) return;
   saving = true;
   mark(score);
   say("Saving …");
@@ -224,9 +224,7 @@ function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "ArrowLeft" && !byId("back").disabled) step(-1).catch(explain);
   else if (event.key === "ArrowRight" && !byId("forward").disabled) step(1).catch(explain);
-  else if (/^[0-9]$/.test(event.key) && Number(event.key) < study.scale.length) {
-    if (secondsInView() * 1000 > SETTLE) choose(Number(event.key));
-  }
+  else if (/^[0-9]$/.test(event.key) && Number(event.key) < study.scale.length) choose(Number(event.key));
 }
 
 function onVisibility() {
