@@ -5,25 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cod3s.cli import judge_results
+from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, say
-from cod3s.errors import Cod3sError, require
+from cod3s.errors import Cod3sError
 
 if TYPE_CHECKING:
     from cod3s.judge.design import Made
-
-StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
-DatabaseOption = Annotated[
-    str, typer.Option("--database", help="Where ratings are, such as postgresql://user@host/name; default a file.")
-]
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Human plausibility studies: make one, collect ratings, analyse them.")
     group.command("new", epilog="Example: cod3s judge new outputs/*.jsonl -o study/ --copa copa-dev.xml")(new)
     group.command("serve", epilog="Example: cod3s judge serve study/ --port 8001")(serve)
-    from cod3s.cli import judge_results  # it takes options from here
-
     judge_results.register(group)
     app.add_typer(group, name="judge", no_args_is_help=True)
 
@@ -137,12 +132,6 @@ def serve(
         say("ctrl-C ends it; every rating so far is saved")
 
     serve_study(study, host=host, port=port, database=database, options=options, announce=announce)
-
-
-def require_judge() -> None:
-    """Say at once which install is missing."""
-    for module in ("pyarrow", "sqlalchemy", "fastapi", "uvicorn"):
-        require(module, "judge")
 
 
 def _tops(texts: list[str]) -> dict[str, int]:

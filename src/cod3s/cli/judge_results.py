@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.evaluate import print_cells
-from cod3s.cli.judge import DatabaseOption, StudyArgument, require_judge
+from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError, did_you_mean, require
