@@ -96,15 +96,14 @@ def rate(
     ratings: list[Rating] = []
     for item, numbers in _plan(study, items, crowd):
         for number in numbers:
-            careless = number < crowd.careless
-            if careless:
-                score = int(generator.integers(0, top + 1))
+            if number < crowd.careless:
+                score, pace = int(generator.integers(0, top + 1)), _CARELESS_SECONDS
             elif item.kind == CHECK:
-                score = item.expected[0]
+                score, pace = item.expected[0], _SECONDS
             else:
                 said = truths[item.id] + biases[number] + generator.normal(0, crowd.noise)
-                score = int(np.clip(np.floor(said + 0.5), 0, top))
-            seconds = round(float(generator.lognormal(0, 0.5)) * (_CARELESS_SECONDS if careless else _SECONDS), 2)
+                score, pace = int(np.clip(np.floor(said + 0.5), 0, top)), _SECONDS
+            seconds = round(pace * float(generator.lognormal(0, 0.5)), 2)
             ratings.append(_rating(raters[number], item, score, seconds, len(ratings)))
     return Simulation(raters, tuple(ratings), truths, levels, _implied(study, items, truths, biases, crowd))
 
