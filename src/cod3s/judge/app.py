@@ -148,8 +148,7 @@ def _add_raters(app: FastAPI, desk: Desk, options: ServerOptions) -> None:
 
     @app.put("/api/statements/{place}")
     def rate(place: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        desk.rate(rater, place, score.score, score.seconds, score.key)
-        return desk.standing(rater)
+        return desk.rate(rater, place, score.score, score.seconds, score.key)
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:

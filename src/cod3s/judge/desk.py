@@ -4,7 +4,7 @@ Tokens and places in, statements and acknowledgements out. Nothing that leaves h
 item's id: raters see statements at places 1, 2, 3 … of their own order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -74,35 +74,38 @@ class Desk:
 
     def standing(self, rater: Rater) -> Standing:
         """Where `rater` is; gives them the next statement if they have rated all so far and there is more."""
-        current = None if rater.finished else self._next(rater)
-        given = self._store.given(rater.id)
-        rated = sum(one.score is not None for one in given)
-        if current is not None:
-            return Standing(rater.name, rated, self.assignment.total, self._shown(current), None)
-        self._store.finish(rater.id)
-        return Standing(rater.name, rated, len(given), None, self._ending(rater))
+        return self._go_on(rater, None)
 
     def show(self, rater: Rater, place: int) -> Shown:
         """The statement at a place that the rater has reached, with the score they gave."""
         return self._shown(self._at(rater, place))
 
-    def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str) -> Rating:
-        """Save a score; when this returns, it is on the disk. A `key` sent again changes nothing."""
+    def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str) -> Standing:
+        """Save a score and go on; when this returns, it is on the disk. A `key` sent again changes nothing."""
         if score not in range(len(self.study.scale)):
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
         item = self._at(rater, place).item
-        return self._store.rate(Rating(rater.id, item, score, seconds, timestamp(), key=key))
+        return self._go_on(rater, Rating(rater.id, item, score, seconds, timestamp(), key=key))
 
     def _admit(self, rater: Rater) -> str:
         token = new_token()
         self._store.admit(rater, token_hash(token))
         return token
 
-    def _next(self, rater: Rater) -> Given | None:
+    def _go_on(self, rater: Rater, after: Rating | None) -> Standing:
+        def choose(given: Sequence[str], load: Mapping[str, int]) -> str | None:
+            # Who has had the code is done, even if an item has become free since.
+            return None if rater.finished else self.assignment.next(rater.id, given, load)
+
         free_before = as_text(datetime.now(timezone.utc) - timedelta(minutes=self.study.claim_minutes))
-        return self._store.give(
-            rater.id, lambda given, load: self.assignment.next(rater.id, given, load), free_before=free_before
-        )
+        current = self._store.give(rater.id, choose, free_before=free_before, after=after)
+        given = self._store.given(rater.id)
+        rated = sum(one.score is not None for one in given)
+        if current is not None:
+            return Standing(rater.name, rated, self.assignment.total, self._shown(current), None)
+        if not rater.finished:
+            self._store.finish(rater.id)
+        return Standing(rater.name, rated, len(given), None, self._ending(rater))
 
     def _at(self, rater: Rater, place: int) -> Given:
         given = self._store.given(rater.id)

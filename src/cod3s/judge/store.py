@@ -111,13 +111,16 @@ class Store:
         with self._database.reading() as connection:
             return _given(connection, rater)
 
-    def give(self, rater: str, choose: Choose, *, free_before: str) -> Given | None:
+    def give(self, rater: str, choose: Choose, *, free_before: str, after: Rating | None = None) -> Given | None:
         """The item that `rater` rates next: the one still open, or the one that `choose` names; None for no more.
 
+        The rating `after` which they go on is saved first, as by `rate`, and with the same wait for the disk.
         Items count as taken where they are rated, or were given since `free_before`. The rater's own open item,
         given before that, is chosen afresh, because others may have rated it meanwhile.
         """
         with self._database.writing() as connection:
+            if after is not None:
+                _rate(connection, after)
             given = _given(connection, rater)
             if given and given[-1].score is None:
                 if given[-1].at >= free_before:
