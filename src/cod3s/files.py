@@ -82,8 +82,13 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
 def write_json(path: Path, content: Any) -> None:
     """`content` as indented JSON in `path`, atomically."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """`text` in `path` as UTF-8, atomically."""
     with replaced_file(path) as partial:
-        partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        partial.write_text(text, encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:

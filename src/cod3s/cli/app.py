@@ -15,6 +15,7 @@ from cod3s.cli import (
     evaluate,
     generate,
     harvest,
+    judge,
     prepare,
     select,
     sign,
@@ -53,7 +54,7 @@ def root(
     _debug = debug
 
 
-for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, bench):
+for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, judge, bench):
     group.register(app)
 
 

@@ -4,7 +4,7 @@ Outputs of other people's models need only `source`, `relation` and `answers`, w
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,19 @@ def read_outputs(path: Path) -> list[AnswerSet]:
 def read_systems(paths: Iterable[Path]) -> dict[str, list[AnswerSet]]:
     """The answer sets of files, and of the .jsonl files of folders, by system."""
     systems: dict[str, list[AnswerSet]] = {}
+    for file in output_files(paths):
+        for answers in read_outputs(file):
+            systems.setdefault(answers.system, []).append(answers)
+    return systems
+
+
+def output_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files among `paths`, and the .jsonl files of the folders."""
     for path in paths:
         files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
         if not files:
             raise Cod3sError(f"{path} holds no .jsonl files of answers")
-        for file in files:
-            for answers in read_outputs(file):
-                systems.setdefault(answers.system, []).append(answers)
-    return systems
+        yield from files
 
 
 def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData | None) -> EvaluationData:

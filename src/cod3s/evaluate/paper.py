@@ -58,3 +58,32 @@ DISTINCT = {
 }
 """System → threshold → distinct effects among ten."""
 DISTINCT_RELATION = "effect"
+
+
+def _both(effect: float, cause: float) -> dict[str, float]:
+    return {"effect": effect, "cause": cause}
+
+
+PLAUSIBILITY = {
+    # Table 4 (figure 2): mean scores of 0 to 5 by four raters. DPC and S2S-RS had no likelihoods, so no top 1.
+    "s2s": {"top1": _both(2.7, 2.5), "top3": _both(2.7, 2.4), "max3": _both(3.3, 3.2)},
+    "dpc": {"top3": _both(3.1, 3.1), "max3": _both(3.7, 3.8)},
+    "s2s-rs": {"top3": _both(2.6, 2.9), "max3": _both(3.2, 3.6)},
+    "cod3s-beam-beam": {
+        "top1": _both(2.3, 2.0),
+        "top3": _both(2.3, 2.0),
+        "max3": _both(3.1, 3.0),
+        "max10": _both(3.7, 3.9),
+        "best3of10": _both(3.0, 3.0),
+    },
+    "cod3s-mmi-mmi": {
+        "top1": _both(2.4, 1.9),
+        "top3": _both(2.5, 2.1),
+        "max3": _both(3.2, 3.1),
+        "max10": _both(3.8, 4.0),
+        "best3of10": _both(3.3, 3.3),
+    },
+}
+"""System → figure → relation → mean."""
+PLAUSIBILITY_OF_GOLD = {"right": _both(4.2, 4.6), "wrong": _both(2.2, 2.3)}
+"""COPA's right and wrong alternatives: label → relation → mean."""

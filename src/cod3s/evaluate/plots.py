@@ -13,7 +13,7 @@ from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
 from cod3s.metrics.fidelity import Fidelity
 
-_INK = "#010203"  # stands for the page's text colour, light or dark
+INK = "#010203"  # stands for the page's text colour, light or dark
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str,
             elinewidth=1,
             alpha=0.85,
         )
-        axes.annotate(name, (x.mean, y.mean), xytext=(6, 5), textcoords="offset points", fontsize=8, color=_INK)
-    return _svg(figure)
+        axes.annotate(name, (x.mean, y.mean), xytext=(6, 5), textcoords="offset points", fontsize=8, color=INK)
+    return svg_text(figure)
 
 
 def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False) -> str:
@@ -89,8 +89,8 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False)
         axes.set_xscale("symlog", linthresh=1)
     for own in series:
         axes.plot(own.x, own.y, marker="o", markersize=3, label=own.name)
-    axes.legend(fontsize=8, frameon=False, labelcolor=_INK)
-    return _svg(figure)
+    axes.legend(fontsize=8, frameon=False, labelcolor=INK)
+    return svg_text(figure)
 
 
 def _quality_points(summary: Summary, relation: str, size: str, metric: str) -> list[tuple[str, Figure, Figure]]:
@@ -109,22 +109,27 @@ def _hammings(name: str, groups: Mapping[int, Fidelity]) -> Series:
 
 def _axes(x_name: str, y_name: str) -> tuple[Any, Any]:
     figure = require("matplotlib.figure", "evaluate").Figure(figsize=(7.2, 4.4), layout="constrained")
-    axes = figure.add_subplot()
+    return figure, styled(figure.add_subplot(), x_name, y_name)
+
+
+def styled(axes: Any, x_name: str, y_name: str) -> Any:
+    """The axes in the report's style: no frame, a faint grid, the page's ink."""
     axes.patch.set_alpha(0)
-    axes.set_xlabel(x_name, color=_INK)
-    axes.set_ylabel(y_name, color=_INK)
-    axes.tick_params(colors=_INK)
+    axes.set_xlabel(x_name, color=INK)
+    axes.set_ylabel(y_name, color=INK)
+    axes.tick_params(colors=INK)
     axes.grid(alpha=0.25)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(_INK)
-    return figure, axes
+        spine.set_color(INK)
+    return axes
 
 
-def _svg(figure: Any) -> str:
+def svg_text(figure: Any) -> str:
+    """A matplotlib figure as an SVG element that takes the page's colours."""
     matplotlib = require("matplotlib", "evaluate")
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "cod3s", "svg.fonttype": "none"}):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     drawing = text.getvalue()
-    return drawing[drawing.index("<svg") :].replace(_INK, "currentColor")
+    return drawing[drawing.index("<svg") :].replace(INK, "currentColor")

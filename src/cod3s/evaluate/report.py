@@ -20,7 +20,7 @@ from cod3s.evaluate.plots import Plot, report_plots
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
 from cod3s.evaluate.tables import Table, all_tables, markdown
-from cod3s.files import replaced_file, write_json
+from cod3s.files import write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean, settings_line
@@ -49,7 +49,7 @@ def write_report(
     tables = all_tables(summary)
     write_json(folder / METRICS, summary.record())
     line = report_line(summary)
-    _write(folder / TABLES, "\n".join([f"# {_title(summary)}\n", *map(markdown, tables), f"{line}\n"]))
+    write_text(folder / TABLES, "\n".join([f"# {_title(summary)}\n", *map(markdown, tables), f"{line}\n"]))
     page = render_page(
         title=_title(summary),
         line=line,
@@ -59,7 +59,7 @@ def write_report(
         samples=find_samples(systems, items),
         comparisons=[(relation, _tested(own)) for relation, own in summary.comparisons.items()],
     )
-    _write(folder / PAGE, page)
+    write_text(folder / PAGE, page)
 
 
 def report_line(summary: Summary) -> str:
@@ -82,18 +82,12 @@ def render_page(
     plots: Sequence[Plot],
     samples: Sequence[Sample] = (),
     comparisons: Sequence[tuple[str, list[tuple[Column, Comparison]]]] = (),
+    banner: str = "",
 ) -> str:
-    """The whole page as text."""
-    jinja = require("jinja2", "evaluate")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page: str = environment.get_template("page.html.jinja").render(
+    """The whole page as text; a banner stands in large letters above everything."""
+    page: str = open_template(Path(__file__).parent / "page.html.jinja").render(
         title=title,
+        banner=banner,
         settings_line=line,
         settings=settings,
         published=any(name.startswith("paper") for table in tables for name in table.columns),
@@ -103,6 +97,19 @@ def render_page(
         comparisons=[(relation, own) for relation, own in comparisons if own],
     )
     return page + "\n"
+
+
+def open_template(path: Path) -> Any:
+    """A page's template: values are escaped, and one that is missing is an error."""
+    jinja = require("jinja2", "evaluate")
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(path.parent),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(path.name)
 
 
 def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()) -> list[Sample]:
@@ -142,8 +149,3 @@ def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:
     """The widths of the two stages, where all systems that say them say the same."""
     found = {f"{own['signature_beam']}/{own['beam']}" for own in systems if {"signature_beam", "beam"} <= set(own)}
     return found.pop() if len(found) == 1 else None
-
-
-def _write(path: Path, text: str) -> None:
-    with replaced_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")

@@ -13,7 +13,7 @@ from cod3s.evaluate.plausible import Choice
 from cod3s.evaluate.scores import Column, SystemScores
 from cod3s.metrics.fidelity import Fidelity, Request, by_bin_size, by_rank, fidelity, other_answers_hamming
 from cod3s.metrics.inference import InferenceScores
-from cod3s.metrics.significance import LEVEL, Comparison, bootstrap_interval, compare_all
+from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, compare_all
 
 LOWER_IS_BETTER = ("self_bleu",)
 FIRST = ("effect", "cause")
@@ -81,15 +81,13 @@ class Summary:
                 name: {relation: _relation_record(scores) for relation, scores in own.items()}
                 for name, own in self.systems.items()
             },
-            "choices": [_rounded(asdict(choice)) for choice in self.choices],
+            "choices": [rounded(asdict(choice)) for choice in self.choices],
             "inference": {
-                name: {relation: _rounded(asdict(scores)) for relation, scores in own.items()}
+                name: {relation: rounded(asdict(scores)) for relation, scores in own.items()}
                 for name, own in self.inference.items()
             },
             "significance": {
-                relation: _nested(
-                    {column: [_rounded(asdict(row)) for row in rows] for column, rows in own.items()}
-                )
+                relation: _nested({column: [rounded(asdict(row)) for row in rows] for column, rows in own.items()})
                 for relation, own in self.comparisons.items()
             },
         }
@@ -137,20 +135,10 @@ def _relation_scores(
     for column, by_source in own.values[relation].items():
         values = list(by_source.values())
         low, high = bootstrap_interval(values, seed=seed)
-        near = not _beaten(name, column, comparisons[column])
+        near = not beaten(name, comparisons[column], column.metric in LOWER_IS_BETTER)
         figures[column] = Figure(float(np.mean(values)), low, high, near)
     sets = own.requests[relation]
     return RelationScores(len(sets), own.short.get(relation, 0), figures, _control(sets))
-
-
-def _beaten(name: str, column: Column, comparisons: list[Comparison]) -> bool:
-    """Whether some system is significantly better (p below .05, uncorrected, as in the paper)."""
-    sign = -1 if column.metric in LOWER_IS_BETTER else 1
-    return any(
-        row.p < LEVEL and (sign * row.difference < 0 if row.a == name else sign * row.difference > 0)
-        for row in comparisons
-        if name in (row.a, row.b)
-    )
 
 
 def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
@@ -164,9 +152,9 @@ def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
 def _relation_record(scores: RelationScores) -> dict[str, Any]:
     figures = scores.figures
     record: dict[str, Any] = {"answers": {"sets": scores.sets, "short": scores.short}}
-    record |= _nested({column: _rounded(figure.mean) for column, figure in figures.items()})
+    record |= _nested({column: rounded(figure.mean) for column, figure in figures.items()})
     if scores.control:
-        record["fidelity"] = _rounded(
+        record["fidelity"] = rounded(
             {
                 **asdict(scores.control.whole),
                 "other_hamming": scores.control.other_hamming,
@@ -175,7 +163,7 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
             }
         )
     record["intervals"] = _nested(
-        {column: _rounded([figure.low, figure.high]) for column, figure in figures.items()}
+        {column: rounded([figure.low, figure.high]) for column, figure in figures.items()}
     )
     record["near_best"] = _nested({column: figure.near_best for column, figure in figures.items()})
     return record
@@ -188,11 +176,12 @@ def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
     return found
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """The value with every float in it as it is written to metrics.json."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: _rounded(own) for name, own in value.items()}
+        return {name: rounded(own) for name, own in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(own) for own in value]
+        return [rounded(own) for own in value]
     return value

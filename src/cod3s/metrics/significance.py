@@ -64,6 +64,16 @@ def compare_all(values: Mapping[str, Mapping[str, float]]) -> list[Comparison]:
     return [Comparison(*row, holm=value) for row, value in zip(found, corrected, strict=True)]
 
 
+def beaten(name: str, comparisons: Sequence[Comparison], lower_is_better: bool = False) -> bool:
+    """Whether some system is significantly better than `name` (p below .05, uncorrected, as in the paper)."""
+    sign = -1 if lower_is_better else 1
+    return any(
+        row.p < LEVEL and (sign * row.difference < 0 if row.a == name else sign * row.difference > 0)
+        for row in comparisons
+        if name in (row.a, row.b)
+    )
+
+
 def bootstrap_interval(
     values: Sequence[float], *, seed: int, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> tuple[float, float]:

@@ -1,0 +1,164 @@
+"""Where ratings are kept: the tables, and a connection to SQLite or PostgreSQL that loses nothing it acknowledged.
+
+URLs in, transactions out; knows nothing about raters.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    create_engine,
+    event,
+    make_url,
+    text,
+)
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from cod3s.errors import Cod3sError, require
+
+_LOCK = 0x0C0D35  # any number, the same in every process: the advisory lock of PostgreSQL
+_BUSY_SECONDS = 30
+
+METADATA = MetaData()
+STUDIES = Table("study", METADATA, Column("id", String, primary_key=True))
+RATERS = Table(
+    "raters",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("origin", String, nullable=False),
+    Column("created", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("external", String),  # NULL where there is none: NULLs are never equal
+    Column("session", String, nullable=False),
+    Column("finished", String, nullable=False),
+    UniqueConstraint("origin", "external"),
+)
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("hash", String, primary_key=True),
+    Column("rater", ForeignKey("raters.id"), nullable=False),
+)
+ASSIGNMENTS = Table(
+    "assignments",
+    METADATA,
+    Column("rater", ForeignKey("raters.id"), primary_key=True),
+    Column("item", String, primary_key=True),
+    Column("place", Integer, nullable=False),  # in the rater's own order, from 1
+    Column("at", String, nullable=False),
+    UniqueConstraint("rater", "place"),
+)
+
+
+def _rating_columns(*, of_history: bool) -> list[Column[Any]]:
+    return [
+        Column("rater", ForeignKey("raters.id"), primary_key=True),
+        Column("item", String, primary_key=True),
+        Column("revision", Integer, primary_key=of_history, nullable=False),
+        Column("score", Integer, nullable=False),
+        Column("seconds", Float, nullable=False),
+        Column("at", String, nullable=False),
+        Column("key", String, nullable=False),
+    ]
+
+
+RATINGS = Table("ratings", METADATA, *_rating_columns(of_history=False))
+HISTORY = Table("history", METADATA, *_rating_columns(of_history=True))
+Index("history_keys", HISTORY.c.rater, HISTORY.c.item, HISTORY.c.key)
+Index("ratings_items", RATINGS.c.item)
+Index("assignments_items", ASSIGNMENTS.c.item)
+
+
+class Database:
+    """An open database: transactions that only read, and transactions of which one runs at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        # SQLite makes writers poll for their turn, which threads of one process need not do.
+        self._turn = Lock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database and changes nothing."""
+        with self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that no other writer runs beside: what it reads stays true until it commits.
+
+        One lock for all writers is enough: a rating takes as long as the disk needs, and people click slower.
+        """
+        with (
+            self._turn,
+            self._engine.connect().execution_options(writing=True) as connection,
+            connection.begin(),
+        ):
+            if self._engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def open_database(url: str) -> Database:
+    """The database at a `sqlite:///FILE` or `postgresql://` URL, with its tables made."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise Cod3sError(f"{url!r} is not the URL of a database", hint=_HINT) from error
+    database = Database(_engine(parsed))
+    try:
+        with database.writing() as connection:
+            METADATA.create_all(connection)
+    except SQLAlchemyError as error:
+        shown = parsed.render_as_string(hide_password=True)
+        raise Cod3sError(f"the database {shown} cannot be opened: {_first_line(error)}", hint=_HINT) from error
+    return database
+
+
+_HINT = "for example sqlite:///ratings.sqlite or postgresql://user@localhost/ratings"
+
+
+def _engine(url: URL) -> Engine:
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        require("psycopg", "postgresql")
+        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    if backend != "sqlite":
+        raise Cod3sError(f"ratings cannot be kept in {backend!r}", hint=_HINT)
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where _begin_sqlite says, not where the driver guesses
+    # FULL makes a commit wait for the disk, so that an acknowledged rating survives a power cut too.
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

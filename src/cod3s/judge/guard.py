@@ -1,0 +1,136 @@
+"""What stands between the network and the pages: limits on bodies and on requests in flight, security headers.
+
+Plain ASGI; knows nothing about studies.
+"""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import anyio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_BODY_SECONDS = 15.0  # a body that comes slower would hold its place for as long as its sender likes
+
+HEADERS = {
+    # Scripts and styles come from this server's own files: nothing inline, nothing from elsewhere.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+}
+
+
+class Throttle:
+    """Lets so many through in a minute, in all; safe to share between threads."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute, self._clock = per_minute, clock
+        self._passed: deque[float] = deque()
+        self._turn = Lock()
+
+    def passes(self) -> bool:
+        """Whether one more may pass now; if so, it is counted."""
+        with self._turn:
+            now = self._clock()
+            while self._passed and self._passed[0] <= now - 60:
+                self._passed.popleft()
+            if len(self._passed) >= self._per_minute:
+                return False
+            self._passed.append(now)
+            return True
+
+
+class Guard:
+    """Wraps an app: adds the headers, refuses bodies over `max_body` bytes and more than `in_flight` requests."""
+
+    def __init__(
+        self, app: ASGIApp, *, max_body: int, in_flight: int, body_seconds: float = _BODY_SECONDS
+    ) -> None:
+        self._app, self._max_body, self._in_flight, self._body_seconds = app, max_body, in_flight, body_seconds
+        self._now = 0  # changed only between awaits of one event loop, so no lock is needed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        guarded = _with_headers(send)
+        if self._now >= self._in_flight:
+            await _refuse(guarded, 503, "the server is busy", "try again in a moment", retry=True)
+            return
+        self._now += 1
+        try:
+            try:
+                with anyio.fail_after(self._body_seconds):
+                    body = await _read(receive, self._max_body)
+            except TimeoutError:
+                await _refuse(guarded, 408, "the request came too slowly", "send it again")
+                return
+            if body is None:
+                await _refuse(guarded, 413, f"the request has more than {self._max_body} bytes", "send less")
+                return
+            await self._app(scope, _replayed(body, receive), guarded)
+        finally:
+            self._now -= 1
+
+
+def error_body(message: str, hint: str = "") -> dict[str, Any]:
+    """The shape of every error that the pages' API answers."""
+    return {"error": {"message": message, "hint": hint}}
+
+
+async def _read(receive: Receive, most: int) -> bytes | None:
+    """The whole body, however it is sent; None as soon as it has more than `most` bytes."""
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        body += message.get("body", b"")
+        if len(body) > most:
+            return None
+        more = message.get("more_body", False)
+    return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name for name, _ in message["headers"]}
+            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return guarded
+
+
+async def _refuse(send: Send, status: int, message: str, hint: str, *, retry: bool = False) -> None:
+    body = json.dumps(error_body(message, hint)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if retry:
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
