@@ -17,6 +17,7 @@ from cod3s.cli import (
     harvest,
     prepare,
     select,
+    serve,
     sign,
     sts,
     sweep,
@@ -53,7 +54,7 @@ def root(
     _debug = debug
 
 
-for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, bench):
+for group in (generate, select, serve, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, bench):
     group.register(app)
 
 

@@ -1,0 +1,28 @@
+"""What one request may ask for, and how many may come: numbers only. See docs/serve.md for the reasons."""
+
+from dataclasses import dataclass, fields
+
+from cod3s.errors import Cod3sError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one server; all are at least 1, but `waiting` may be 0."""
+
+    text: int = 300  # characters of a sentence
+    k: int = 30  # answers, also of `select`, and bins asked for by signature
+    beams: int = 100  # width of any beam, samples of a bin, answers of a bin
+    tokens: int = 60  # of an answer
+    candidates: int = 500  # of `select`
+    body: int = 64 * 1024  # bytes of a request
+    at_once: int = 2  # requests that the engine works on together
+    waiting: int = 32  # requests that wait for it; one more is told to come again
+    seconds: float = 30.0  # from the arrival of a request to its last answer
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 0 if field.name == "waiting" else 1
+            if not getattr(self, field.name) >= least:
+                raise Cod3sError(
+                    f"the limit {field.name} is {getattr(self, field.name)}, at least {least} is needed"
+                )
