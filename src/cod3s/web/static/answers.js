@@ -134,7 +134,7 @@ export class AnswerList {
   facts({ bin, answers }) {
     const scores = answers.map((answer) => score(answer.score)).join(", ");
     return make("p", { class: "facts" },
-      pattern(bin.signature),
+      make("span", { class: "bits" }, pattern(bin.signature)),
       make("span", { text: plural(bin.count, "training sentence") }),
       answers.length ? make("span", { text: `score ${scores}` }) : null,
     );

@@ -1,7 +1,7 @@
 /** The form: the sentence, the relation and the settings on the page ↔ the state. Says what is wrong beside the field. */
 
 import { byId, make } from "./dom.js";
-import { within } from "./state.js";
+import { MOST_SEED, within } from "./state.js";
 import { apartWords, countWords, relationWords, settingsWords, specificWords, textProblem } from "./words.js";
 
 const SLIDERS = ["k", "min_hamming", "sentence_weight"];
@@ -13,6 +13,7 @@ export class Form {
     this.onSubmit = onSubmit;
     this.offerRelations(onRelation);
     byId("k").max = info.limits.k;
+    byId("seed").max = MOST_SEED;
     byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
     byId("settings").open = matchMedia("(min-width: 50rem)").matches;
     this.listen(onChange);
@@ -80,7 +81,7 @@ export class Form {
       min_hamming: Number(byId("min_hamming").value),
       sentence_weight: Number(byId("sentence_weight").value),
       search: byId("search-sample").checked ? "sample" : "beam",
-      seed: within(byId("seed").value, 0, 2 ** 32 - 1, this.info.defaults.seed),
+      seed: within(byId("seed").value, 0, MOST_SEED, this.info.decoding.seed),
       compare: byId("compare").checked,
     };
   }
@@ -102,7 +103,7 @@ export class Form {
     byId("k-words").textContent = state.k;
     byId("min_hamming-words").textContent = apartWords(state.min_hamming, bits);
     byId("sentence_weight-words").textContent = specificWords(state.sentence_weight);
-    byId("settings-words").textContent = settingsWords(state, bits);
+    byId("settings-words").textContent = settingsWords(state);
     byId("seed-row").hidden = state.search !== "sample";
     byId("text-label").textContent = relationWords(this.relation()).field;
     byId("text-count").textContent = countWords(this.text.value, limits.text);

@@ -116,7 +116,7 @@ export class MeaningMap {
 
   listen() {
     this.root.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.hover(event));
-    this.root.addEventListener("pointerleave", () => this.point(null));
+    this.root.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && this.point(null));
     this.root.addEventListener("click", (event) => this.click(event));
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.root.addEventListener("focus", () => this.root.matches(":focus-visible") && this.point(this.firstBin(), { speak: true }));

@@ -3,11 +3,11 @@
  * It stands after `#` so that a user's sentence is in no server's log. Whatever a link says is checked.
  */
 
-const MOST_ASKED = 30;
+export const MOST_SEED = 2 ** 31 - 1;
 
 /** The state that a fresh page starts with, from the server's defaults. */
 export function firstState(info) {
-  const { k, min_hamming, sentence_weight, search, seed } = info.defaults;
+  const { k, min_hamming, sentence_weight, search, seed } = info.decoding;
   return {
     text: "",
     relation: info.relations[0].name,
@@ -35,9 +35,9 @@ export function readState(hash, info) {
     min_hamming: within(given.get("min_hamming"), 0, info.bits, first.min_hamming),
     sentence_weight: within(given.get("sentence_weight"), 0, 10, first.sentence_weight, false),
     search: ["beam", "sample"].includes(given.get("search")) ? given.get("search") : first.search,
-    seed: within(given.get("seed"), 0, 2 ** 32 - 1, first.seed),
+    seed: within(given.get("seed"), 0, MOST_SEED, first.seed),
     compare: given.get("compare") === "1",
-    asked: [...new Set(asked)].slice(0, MOST_ASKED),
+    asked: [...new Set(asked)].slice(0, info.limits.k),
   };
 }
 

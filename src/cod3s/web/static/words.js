@@ -41,9 +41,10 @@ export function specificWords(weight) {
   return `weight ${weight.toFixed(1)}`;
 }
 
-export function settingsWords(state, bits) {
+export function settingsWords(state) {
   const writing = state.search === "beam" ? "beam" : `sample, seed ${state.seed}`;
-  return [plural(state.k, "answer"), `${apartWords(state.min_hamming, bits)}${state.min_hamming ? " apart" : ""}`, writing].join(" · ");
+  const apart = state.min_hamming ? `over ${plural(state.min_hamming, "bit")} apart` : "any distance";
+  return [plural(state.k, "answer"), apart, writing].join(" · ");
 }
 
 /** What is wrong with a sentence before anything is asked, or "". */
