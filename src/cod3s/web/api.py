@@ -52,7 +52,7 @@ def _add_answers(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limi
         """k answers that mean different things: the record of `cod3s generate --json`."""
         return await _last(request, gate, explorer.answer(body))
 
-    @router.post("/api/stream", response_class=JsonLines, **_takes(asked, JsonLines.media_type))
+    @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked, limits))]) -> Response:
         """The same as it is made: a line with the chosen signatures, one for each answer, one with the record.
 

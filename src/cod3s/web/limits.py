@@ -7,7 +7,7 @@ from cod3s.errors import Cod3sError
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one server; all are at least 1, but `waiting` may be 0."""
+    """The limits of one server; `waiting` may be 0, nothing else."""
 
     text: int = 300  # characters of a sentence
     k: int = 30  # answers, also of `select`, and bins asked for by signature
@@ -21,8 +21,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            least = 0 if field.name == "waiting" else 1
-            if not getattr(self, field.name) >= least:
-                raise Cod3sError(
-                    f"the limit {field.name} is {getattr(self, field.name)}, at least {least} is needed"
-                )
+            value, least = getattr(self, field.name), 0 if field.name == "waiting" else 1
+            if field.name == "seconds" and not value > 0:
+                raise Cod3sError(f"the limit seconds is {value}, it must be above 0")
+            if field.name != "seconds" and value < least:
+                raise Cod3sError(f"the limit {field.name} is {value}, it must be at least {least}")

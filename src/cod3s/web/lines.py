@@ -5,6 +5,7 @@ wrong later is a line too.
 """
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cod3s.errors import Cod3sError
+from cod3s.web.errors import explain
 from cod3s.web.gate import Gate, in_threads, while_connected
+
+_log = logging.getLogger("cod3s.web")
 
 Event = dict[str, Any]
 
@@ -39,10 +43,12 @@ class JsonLines(Response):
                         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
                         started = True
                     await send(_line(event))
-        except Cod3sError as error:
+        except Exception as error:
             if not started:
                 raise
-            await send(_line({"event": "error", "message": error.message, "hint": error.hint}))
+            if not isinstance(error, Cod3sError):
+                _log.error("a stream broke off", exc_info=error)
+            await send(_line({"event": "error", **explain(error)}))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

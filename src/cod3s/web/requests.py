@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
@@ -24,10 +24,25 @@ SERVED_SYSTEMS = tuple(system.name for system in SYSTEMS.values() if system.kind
 """Those that need no torch."""
 
 
-class Question(BaseModel):
-    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
+class Body(BaseModel):
+    """What all bodies have in common: no field that is not named, and nothing read as what it is not."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_whole_numbers(cls, values: Any) -> Any:
+        """JSON knows one kind of number: 3.0 is as good as 3."""
+        if not isinstance(values, dict):
+            return values
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in values.items()
+        }
+
+
+class Question(Body):
+    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
     relation: str = Field(description="What the answers are to the sentence.")
@@ -74,10 +89,8 @@ class GenerateRequest(Question):
     like: str | None = Field(None, min_length=1, description="Write in the bin of this sentence.")
 
 
-class SelectRequest(BaseModel):
+class SelectRequest(Body):
     """Candidates of any origin, best first."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     candidates: list[str] = Field(min_length=1, description="The candidates, best first.")
     k: int = Field(10, ge=1, description="How many to keep.")
