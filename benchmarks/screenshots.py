@@ -24,8 +24,8 @@ from playwright.sync_api import Page, sync_playwright
 
 DOCS = Path(__file__).parent.parent / "docs"
 PORT = 8765
+COLOURS = 256  # of a picture: a third of the bytes, and nothing that the eye misses
 PATIENCE = 300_000  # milliseconds: the machine may have other work
-COLOURS = 64
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def ask_a_dot(page: Page) -> None:
     page.wait_for_selector(".bin.asked .text", timeout=PATIENCE)
     settled(page)
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
-    page.mouse.move(box["x"] + 0.72 * box["width"], box["y"] + 0.66 * box["height"])
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.5 * box["height"])
 
 
 PICTURES = [
@@ -62,13 +62,13 @@ PICTURES = [
     ),
     Picture(
         "explorer-compare",
-        {"text": "he could not fall asleep", "relation": "cause", "k": 8, "compare": 1},
+        {"text": "the power went out during dinner", "relation": "effect", "k": 10, "compare": 1},
         settled,
         {"viewport": {"width": 1280, "height": 960}, "color_scheme": "dark"},
     ),
     Picture(
         "explorer-phone",
-        {"text": "the baker overslept", "relation": "effect", "k": 4},
+        {"text": "the power went out during dinner", "relation": "effect", "k": 10},
         settled,
         {"viewport": {"width": 360, "height": 780}, "device_scale_factor": 1.5, "is_mobile": True, "has_touch": True},
     ),
@@ -110,7 +110,9 @@ def photograph(browser: Any, base: str, picture: Picture) -> Path:
     path = DOCS / f"{picture.name}.png"
     page.screenshot(path=path)
     context.close()
-    Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    with Image.open(path) as image:
+        palette = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette.save(path, optimize=True)
     return path
 
 

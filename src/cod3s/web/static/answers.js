@@ -165,13 +165,16 @@ export class AnswerList {
     if (!card.open) return null;
     const box = make("div", { class: "nearby" });
     if (card.trouble) box.append(make("p", { class: "problem", text: card.trouble }));
-    else if (!card.neighbours) box.append(make("p", { class: "quiet", text: "Looking…" }));
-    else if (!card.neighbours.length) box.append(make("p", { class: "quiet", text: "No other bin is near." }));
-    else box.append(
-      make("p", { class: "quiet", text: "What would an answer from here be?" }),
-      make("ul", {}, ...card.neighbours.map((bin) => make("li", {}, this.neighbour(bin)))),
-    );
+    else if (!card.around) box.append(make("p", { class: "quiet", text: "Looking…" }));
+    else box.append(...this.around(card.around));
     return box;
+  }
+
+  around({ samples, neighbours }) {
+    const same = samples.length ? make("p", { class: "quiet", text: "In the same bin: " }, make("span", { class: "medoid", text: samples.join(" · ") })) : null;
+    const asks = neighbours.length ? "What would an answer from one of these bins be?" : "No other bin is near.";
+    const list = make("ul", {}, ...neighbours.map((bin) => make("li", {}, this.neighbour(bin))));
+    return [same, make("p", { class: "quiet", text: asks }), list].filter(Boolean);
   }
 
   neighbour(bin) {
@@ -184,10 +187,10 @@ export class AnswerList {
   async toggle(card) {
     card.open = !card.open;
     this.render(card);
-    if (!card.open || card.neighbours) return;
+    if (!card.open || card.around) return;
     try {
       card.trouble = "";
-      card.neighbours = (await this.callbacks.fetchBin(card.bin.signature)).neighbours;
+      card.around = await this.callbacks.fetchBin(card.bin.signature);
     } catch (trouble) {
       card.trouble = [trouble.message, trouble.hint].join(" ");
     }

@@ -64,7 +64,7 @@ export function countWords(text, most) {
 export const progressWords = (arrived, wanted) =>
   arrived < wanted ? `${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
 
-export const verdictWords = (distinct, all) => `${distinct} of ${all} differ in meaning`;
+export const verdictWords = (distinct, all) => `${plural(distinct, "distinct meaning")} in ${plural(all, "answer")}`;
 
 export const thresholdWords = (threshold) =>
   `Two answers count as one when their whole statements lie within ${threshold} of each other (cosine distance).`;
