@@ -2,8 +2,10 @@
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +15,7 @@ from cod3s.bins import open_bins
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError
+from cod3s.files import read_json, write_json
 from cod3s.selection import select
 from cod3s.web.app import create_app
 from cod3s.web.headers import HEADERS
@@ -110,6 +113,21 @@ def test_a_comparison_counts_what_each_says(client: httpx.Client, generator: Gen
         assert 1 <= counts[name] <= len(found[name]["answers"])
     assert counts["threshold"] == 0.1
     assert counts["encoder"] == generator.facts.encoder
+
+
+def test_without_the_bundles_encoder_another_compares_and_is_named(
+    tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    """As where the extra that brings the encoder is not installed; what needs that one encoder is refused."""
+    folder = Path(shutil.copytree(tiny_bundle.small, tmp_path / "bundle"))
+    facts = read_json(folder / "bundle.json")
+    write_json(folder / "bundle.json", {**facts, "encoder": "fast:another@00000000"})
+    with serving(create_app(load(folder), LIMITS)) as address:
+        found = httpx.post(f"{address}/api/compare", json=ASK, timeout=60).json()
+        assert found["distinct"]["encoder"].startswith("static:")
+        status, message = refusal(httpx.post(f"{address}/api/generate", json={**ASK, "check": True}, timeout=60))
+        assert status in (422, 501)
+        assert "encoder" in message or "not installed" in message
 
 
 def test_a_bin_shows_what_it_holds_and_what_is_near(client: httpx.Client, tiny_bundle: TinyBundle) -> None:

@@ -41,7 +41,9 @@ def test_the_description_has_these_routes(described: Any) -> None:
 
 
 BOTH = [*schemathesis.GenerationMode]
-CASES = [(method, path, mode) for method, path in ROUTES for mode in (BOTH if path not in NOTHING_ASKED else BOTH[:1])]
+CASES = [
+    (method, path, mode) for method, path in ROUTES for mode in (BOTH if path not in NOTHING_ASKED else BOTH[:1])
+]
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=[f"{path}-{mode}" for _, path, mode in CASES])

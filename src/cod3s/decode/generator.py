@@ -1,5 +1,6 @@
 """The generator: a bundle in, then sources in and k answers each out. The stages in order, top to bottom."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -27,7 +28,6 @@ from cod3s.text import clean, for_modelling
 
 MAX_CHARACTERS = 10_000  # of a source: what is longer is no sentence, and a mistake
 BATCH = 16  # sources decoded together: more make it no faster and hold more memory
-GROUP = 4  # bins of a stream written together: the first answers come early, and the engine's workers are busy
 
 
 def load(
@@ -42,6 +42,7 @@ class Generator:
 
     def __init__(self, folder: Path, *, encoder: Encoder | None = None, threads: int | None = None) -> None:
         self.folder, self._encoder = folder, encoder
+        self._workers = threads or os.cpu_count() or 1
         self._players: Players = open_players(folder, threads)
         self._choose_signatures = SignatureChooser(folder, self._players)
         self._write_sentences = SentenceWriter(self._players, lambda: self.checker)
@@ -146,18 +147,20 @@ class Generator:
         system: str = "cod3s",
         options: DecodeConfig = DEFAULT,
         signatures: Given | None = None,
-        group: int = GROUP,
+        group: int | None = None,
     ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
         """The answers to one source as they are made: the chosen signatures, each answer, and the whole set.
 
-        Sentences are written `group` bins at a time. The set is the one that `generate` gives, scores but for
-        rounding. What is drawn for a bin depends on the bins drawn before it, so samples are written all at once,
-        and systems of one stage find their answers in one search: of both, the answers come together.
+        Sentences are written `group` bins at a time; by default one for each of the engine's workers, so that none
+        is idle and the first answers come early (docs/decoding.md has figures). The set is the one that `generate`
+        gives, scores but for rounding. What is drawn for a bin depends on the bins drawn before it, so samples are
+        written all at once; systems of one stage find their answers in one search: of both, all come together.
         """
         chosen, config = self._configured(relation, k, system, options)
         task = _task([(source, signatures)], relation, chosen, config)
         answers: list[Answer] = []
-        for event in self._two_stages_by_group(task, group) if chosen.kind == COD3S else self._at_once(task):
+        size = group or self._workers
+        for event in self._two_stages_by_group(task, size) if chosen.kind == COD3S else self._at_once(task):
             if isinstance(event, AnswerMade):
                 answers.append(event.answer)
             yield event
@@ -188,7 +191,7 @@ class Generator:
         task.config = self._resolved(task)
         (chosen,) = self._choose_signatures(task)
         yield SignaturesChosen(tuple(chosen))
-        together = max(1, group if task.config.search == "beam" else len(chosen))
+        together = group if task.config.search == "beam" else max(1, len(chosen))
         picked: list[list[Candidate]] = []
         taken: set[str] = set()
         answers = 0

@@ -41,8 +41,10 @@ class Explorer:
             with suppress(BundleError):  # whoever asks for the map of a relation without bins is told
                 self._atlas(relation)
 
-    def answer(self, asked: GenerateRequest) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
-        """The answers as they are made; the last is the whole set."""
+    def answer(
+        self, asked: GenerateRequest, group: int | None = None
+    ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
+        """The answers as they are made, `group` bins at a time; the last is the whole set."""
         options = asked.options()
         find_system(asked.system).require_undecided(options)
         yield from self._generator.stream(
@@ -51,6 +53,7 @@ class Explorer:
             system=asked.system,
             options=DEFAULT.with_values(**options),
             signatures=self._wanted_bins(asked),
+            group=group,
         )
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
