@@ -3,8 +3,8 @@
     pip install '.[serve,test]'     # and a `chromium` on the path
     python benchmarks/screenshots.py [--only NAME] [--url http://127.0.0.1:8000]
 
-Writes docs/explorer.png, docs/explorer-compare.png and docs/explorer-phone.png, each below 200 KB. With --url it asks a
-server that runs already.
+Writes docs/explorer.png, docs/explorer-compare.png and docs/explorer-phone.png, each below 200 KB. With --url it
+asks a server that runs already.
 """
 
 import argparse
@@ -70,7 +70,12 @@ PICTURES = [
         "explorer-phone",
         {"text": "the power went out during dinner", "relation": "effect", "k": 10},
         settled,
-        {"viewport": {"width": 360, "height": 780}, "device_scale_factor": 1.5, "is_mobile": True, "has_touch": True},
+        {
+            "viewport": {"width": 360, "height": 780},
+            "device_scale_factor": 1.5,
+            "is_mobile": True,
+            "has_touch": True,
+        },
     ),
 ]
 
@@ -103,6 +108,7 @@ def opened(page: Page, address: str, *, tries: int = 120) -> None:
 def photograph(browser: Any, base: str, picture: Picture) -> Path:
     context = browser.new_context(reduced_motion="reduce", **picture.browser)
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     opened(page, f"{base}/#{urlencode(picture.state)}")
     picture.act(page)
     page.get_by_text("largest bins").wait_for(timeout=PATIENCE)

@@ -28,6 +28,7 @@ from conftest import ROOT
 SOURCE = "the power went out during dinner"
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><b>bold</b>"
 PATIENCE = 60_000  # milliseconds for answers: a loaded machine is slow, and no test is about speed
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 MARGIN = 18  # pixels between the map's edge and its outermost dots
 
 STATIC = ROOT / "src" / "cod3s" / "web" / "static"
@@ -312,6 +313,18 @@ def test_the_comparison_counts_the_distinct_answers_of_both(visit: Open, site: s
     assert plain == [answer["text"] for answer in found["s2s"]["answers"]]
 
 
+def test_the_switch_compares_what_is_there_and_asks_for_no_answer_again(visit: Open) -> None:
+    watched = visit()
+    watched.run(k=2)
+    watched.page.locator("#compare").check()
+    watched.page.wait_for_selector("#verdict-s2s:visible")
+    assert len([url for url in watched.asked if url.endswith("/api/stream")]) == 1
+    assert "compare=1" in watched.page.url
+    watched.page.locator("#compare").uncheck()
+    assert watched.page.locator("#plain").is_hidden()
+    assert watched.page.locator("#verdict-cod3s").is_hidden()
+
+
 # Taking along
 
 
@@ -491,10 +504,9 @@ def test_an_empty_result_says_the_way_out(visit: Open) -> None:
 # For everybody
 
 
-@pytest.mark.parametrize("text", [SOURCE, "w" * 60], ids=["sentence", "one long word"])
-def test_a_phone_has_no_sideways_scroll(visit: Open, text: str) -> None:
-    watched = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-    watched.run(text=text, k=1, compare=1)
+def test_a_phone_has_no_sideways_scroll(visit: Open) -> None:
+    watched = visit(**PHONE)
+    watched.run(k=1, compare=1)
     watched.page.locator("#settings summary").click()
     watched.page.locator("[data-action=nearby]").first.click()
     watched.page.wait_for_selector(".neighbour")
@@ -502,8 +514,18 @@ def test_a_phone_has_no_sideways_scroll(visit: Open, text: str) -> None:
     assert watched.page.evaluate(TOO_SMALL) == []
 
 
+def test_a_phone_breaks_a_word_that_is_wider_than_itself(visit: Open) -> None:
+    watched = visit(**PHONE)
+    word = "w" * 250
+    body = hostile_stream().replace(json.dumps(HOSTILE)[1:-1], word)
+    watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=body))
+    watched.run(text=word)
+    assert watched.texts() == [word]
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_a_finger_sees_a_dot_before_it_asks(visit: Open) -> None:
-    watched = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    watched = visit(**PHONE)
     watched.run(k=1)
     plane = watched.page.locator("#map")
     plane.tap(position={"x": 200, "y": 150})
@@ -550,9 +572,9 @@ TEXT_COLOURS = """() => {
                           return getComputedStyle(one ?? document.documentElement).backgroundColor; };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
   while (walker.nextNode()) {
-    const one = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !one.checkVisibility() || one.closest(".unseen, .skip, svg, noscript")) continue;
-    found.push([walker.currentNode.data.trim(), getComputedStyle(one).color, ground(one)]);
+    const one = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
+    if (!text || !one.checkVisibility() || one.closest(".unseen, .skip, svg, noscript")) continue;
+    found.push([text, getComputedStyle(one).color, ground(one)]);
   }
   return found;
 }"""

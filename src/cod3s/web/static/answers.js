@@ -37,20 +37,20 @@ export class AnswerList {
     this.render(card);
   }
 
-  /** Makes the cards of one request agree with its final record: other answers, and no card without one. */
-  settle(record, { asked = false } = {}) {
-    for (const card of this.cards.filter((one) => one.asked === asked)) {
+  /** Makes the cards of these bins agree with the final record of their request. */
+  settle(record, signatures) {
+    for (const card of this.cards.filter(({ bin }) => signatures.has(bin.signature))) {
       const answers = record.answers.filter((answer) => answer.signature === card.bin.signature);
       const same = answers.map(({ text }) => text).join("\n") === card.answers.map(({ text }) => text).join("\n");
       card.answers = answers;
       if (!same) this.render(card);
     }
-    this.dropEmpty(asked);
+    this.dropEmpty(signatures);
   }
 
-  /** Removes the cards that wait for an answer that will not come. */
-  dropEmpty(asked) {
-    for (const card of this.cards.filter((one) => one.asked === asked && !one.answers.length)) this.drop(card);
+  /** Removes those cards of these bins that wait for an answer that will not come. */
+  dropEmpty(signatures) {
+    for (const card of this.cards.filter(({ bin, answers }) => signatures.has(bin.signature) && !answers.length)) this.drop(card);
     this.renumber();
   }
 
@@ -180,7 +180,7 @@ export class AnswerList {
   neighbour(bin) {
     return make("button", { type: "button", class: "neighbour", "data-action": bin.signature, click: () => this.callbacks.onAsk(bin) },
       make("span", { class: "medoid", text: binWords(bin) }),
-      make("span", { class: "quiet", text: ` ${plural(bin.hamming, "bit")} away, ${plural(bin.count, "sentence")}` }),
+      make("span", { class: "quiet", text: `${plural(bin.hamming, "bit")} away, ${plural(bin.count, "sentence")}` }),
     );
   }
 

@@ -24,6 +24,11 @@ export class Comparison {
     byId("plain-progress").textContent = "asking…";
   }
 
+  /** No answer will come. */
+  halt() {
+    byId("plain-progress").textContent = "";
+  }
+
   show({ cod3s, s2s, distinct }) {
     byId("plain-progress").textContent = "";
     byId("plain-answers").replaceChildren(...s2s.answers.map(plainCard));

@@ -23,6 +23,7 @@ class Explorer {
     this.form = new Form(info, {
       onSubmit: () => this.submit(),
       onChange: () => this.changeSettings(),
+      onCompare: (wanted) => this.changeComparison(wanted),
       onRelation: () => this.changeRelation(),
     });
     this.list = new AnswerList(byId("answers"), {
@@ -58,8 +59,10 @@ class Explorer {
 
   /** Shows what the link says, and runs it if it has a sentence. */
   restore() {
-    this.state = readState(location.hash, this.info);
-    this.form.write(this.state);
+    const linked = readState(location.hash, this.info);
+    this.form.write(linked);
+    this.state = { ...this.form.read(), asked: linked.asked }; // what the sliders could take of it
+    this.stop();
     this.comparison.open(this.state.compare);
     this.loadMap();
     if (this.state.text && this.form.valid()) this.run();
@@ -79,14 +82,23 @@ class Explorer {
 
   /** A moved slider runs again what has run before, once it rests. */
   changeSettings() {
-    this.comparison.open(this.form.read().compare);
     clearTimeout(this.resting);
     if (this.state.text) this.resting = setTimeout(() => this.submit(), SETTLE);
   }
 
+  /** The answers stay; a run that is still at work looks at the switch when it ends. */
+  changeComparison(wanted) {
+    this.state.compare = wanted;
+    this.comparison.open(wanted);
+    if (this.state.text) history.replaceState(null, "", writeState(this.state));
+    if (wanted && this.record) this.working((signal) => this.compare(signal), () => this.changeComparison(true));
+  }
+
+  /** Bins belong to a relation: with another, nothing that was found holds. */
   changeRelation() {
     const ran = this.state.text;
-    this.state = { ...this.state, relation: this.form.read().relation, asked: [] };
+    this.state = { ...this.form.read(), text: "", asked: [] };
+    this.stop();
     this.wipe();
     this.loadMap();
     if (ran && this.form.text.value.trim()) this.submit();
@@ -94,6 +106,9 @@ class Explorer {
 
   stop() {
     for (const work of this.work) work.abort();
+    this.work.clear();
+    this.comparison.halt();
+    this.refresh();
   }
 
   /** "What would an answer from here be?" */
@@ -137,8 +152,14 @@ class Explorer {
       this.record = await this.stream(requestBody(state), { signal, asked: false });
       this.showRemarks(this.record);
       if (state.asked.length) await this.askAgain(state.asked, signal);
-      if (state.compare) this.comparison.show(await fetchComparison(requestBody(state), signal));
+      if (state.compare) await this.compare(signal);
     }, () => this.run());
+  }
+
+  async compare(signal) {
+    this.comparison.wait();
+    const found = await fetchComparison(requestBody(this.state), signal);
+    if (this.state.compare && !signal.aborted) this.comparison.show(found);
   }
 
   /** The bins that a link asks for, of which only the signatures are known. */
@@ -157,14 +178,23 @@ class Explorer {
   }
 
   async stream(body, { signal, asked }) {
-    const record = await streamAnswers(body, { signal, onEvent: (event) => !signal.aborted && this.take(event, asked) });
-    this.list.settle(record, { asked });
-    this.refresh();
-    return record;
+    const own = new Set(body.signatures); // bins whose cards wait for this stream
+    const onEvent = (event) => !signal.aborted && this.take(event, { asked, own });
+    try {
+      const record = await streamAnswers(body, { signal, onEvent });
+      this.list.settle(record, own);
+      return record;
+    } catch (error) {
+      this.list.dropEmpty(own);
+      throw error;
+    } finally {
+      this.refresh();
+    }
   }
 
-  take(event, asked) {
+  take(event, { asked, own }) {
     if (event.event === "signatures") {
+      for (const { signature } of event.signatures) own.add(signature);
       this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { asked });
     } else if (event.event === "answer") {
       this.list.fill(event.answer);
@@ -174,7 +204,7 @@ class Explorer {
     this.refresh();
   }
 
-  /** Runs something that can be stopped, and says in words what stops it otherwise. */
+  /** Runs something that can be stopped, and says in words what ends it otherwise. */
   async working(what, again) {
     const controller = new AbortController();
     this.work.add(controller);
@@ -191,10 +221,7 @@ class Explorer {
   }
 
   failed(error, again) {
-    this.list.dropEmpty(false);
-    this.list.dropEmpty(true);
-    byId("plain-progress").textContent = "";
-    if (error.name === "AbortError") return;
+    this.comparison.halt();
     if (!(error instanceof Trouble)) console.error(error);
     warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Load it again." }), again);
   }

@@ -7,7 +7,7 @@ import { apartWords, countWords, relationWords, settingsWords, specificWords, te
 const SLIDERS = ["k", "min_hamming", "sentence_weight"];
 
 export class Form {
-  constructor(info, { onSubmit, onChange, onRelation }) {
+  constructor(info, { onSubmit, onChange, onCompare, onRelation }) {
     this.info = info;
     this.text = byId("text");
     this.onSubmit = onSubmit;
@@ -16,6 +16,7 @@ export class Form {
     byId("seed").max = MOST_SEED;
     byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
     byId("settings").open = matchMedia("(min-width: 50rem)").matches;
+    byId("compare").addEventListener("change", (event) => onCompare(event.target.checked));
     this.listen(onChange);
   }
 
@@ -40,7 +41,7 @@ export class Form {
     });
     this.text.addEventListener("input", () => this.describe());
     for (const id of SLIDERS) byId(id).addEventListener("input", () => this.describe());
-    for (const id of [...SLIDERS, "search-beam", "search-sample", "seed", "compare"]) {
+    for (const id of [...SLIDERS, "search-beam", "search-sample", "seed"]) {
       byId(id).addEventListener("change", () => {
         this.describe();
         onChange();

@@ -70,13 +70,14 @@ export class MeaningMap {
 
   drawDots(context) {
     const colours = getComputedStyle(this.root);
+    const [faint, strong] = [colours.getPropertyValue("--dot"), colours.getPropertyValue("--dot-near")];
     const most = Math.max(1, ...this.bins.map((bin) => bin.count));
     for (const bin of this.bins) {
       const near = this.pointed && hamming(bin.signature, this.pointed.signature) <= NEAR_BITS;
       const { x, y } = this.pixels(bin);
       context.beginPath();
       context.arc(x, y, radius(bin.count, most) + (near ? 1 : 0), 0, 2 * Math.PI);
-      context.fillStyle = colours.getPropertyValue(near ? "--dot-near" : "--dot");
+      context.fillStyle = near ? strong : faint;
       context.fill();
     }
   }
