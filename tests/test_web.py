@@ -181,6 +181,13 @@ def test_info_tells_what_may_be_asked(client: httpx.Client, generator: Generator
     assert client.get("/healthz").json() == {"status": "ok", "taken": 0}
 
 
+def test_what_is_not_asked_for_keeps_the_limits_too(client: httpx.Client) -> None:
+    """The default of 100 signatures is more than this server allows."""
+    record = client.post("/api/generate", json={"text": SOURCES[0], "relation": "effect"}).json()
+    assert record["settings"]["signature_beam"] == LIMITS.beams
+    assert record["settings"]["k"] == 10
+
+
 def test_the_request_takes_every_option_of_decoding_that_needs_no_torch() -> None:
     assert set(asdict(DecodeConfig())) - set(Question.model_fields) == {"diversity_penalty"}
     shared = Question.model_fields.keys() & asdict(DecodeConfig()).keys()

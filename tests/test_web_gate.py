@@ -127,14 +127,32 @@ def test_a_stream_that_takes_too_long_ends_with_a_line_that_says_so() -> None:
         assert gate.taken == 0
 
 
-def test_waiting_counts_as_time() -> None:
+def test_who_waits_too_long_is_sent_away() -> None:
     gate, work = Gate(Limits(at_once=1, waiting=1, seconds=0.5)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(httpx.get, f"{address}/stream", timeout=30) for _ in range(2)]
+        asked = [pool.submit(httpx.get, f"{address}/last", timeout=30) for _ in range(2)]
         wait_until(lambda: gate.taken == 2)
         wait_until(lambda: gate.taken == 1)  # the one that waited
         work.let_go.set()
-        assert 504 in [one.result().status_code for one in asked]
+        assert sorted(one.result().status_code for one in asked) == [503, 504]
+
+
+def test_waiting_takes_nothing_off_the_time_for_the_work() -> None:
+    """Eight requests of 0.3 seconds, one at a time: the last would wait longer than the 1 second of the limit.
+
+    They are all answered or sent away while they wait; none is begun and then given up.
+    """
+
+    def short() -> Iterator[dict[str, Any]]:
+        time.sleep(0.3)
+        yield {"event": "done"}
+
+    gate = Gate(Limits(at_once=1, waiting=8, seconds=1.0))
+    with serving(app_of(gate, short)) as address, ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(httpx.get, f"{address}/last", timeout=30) for _ in range(8)]
+        came = [one.result().status_code for one in asked]
+    assert set(came) <= {200, 503}
+    assert came.count(200) >= 2
 
 
 def test_an_error_on_the_way_is_a_line_and_one_before_it_a_status() -> None:

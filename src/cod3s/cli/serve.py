@@ -10,8 +10,10 @@ import typer
 
 from cod3s.cli.options import BundleOption
 from cod3s.errors import Cod3sError, require
+from cod3s.web.limits import Limits
 
 _LIMITS = "Limits"
+_DEFAULT = Limits()
 _GRACE_SECONDS = 5  # that open answers get when the server is told to end
 
 
@@ -30,35 +32,35 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
     at_once: Annotated[
         int, typer.Option("--at-once", min=1, help="Requests worked on together.", rich_help_panel=_LIMITS)
-    ] = 2,
+    ] = _DEFAULT.at_once,
     waiting: Annotated[
         int, typer.Option("--waiting", min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
-    ] = 32,
+    ] = _DEFAULT.waiting,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, help="Time for a request.", rich_help_panel=_LIMITS)
-    ] = 30.0,
+        float,
+        typer.Option("--seconds", min=1, help="To wait, and again to be worked on.", rich_help_panel=_LIMITS),
+    ] = _DEFAULT.seconds,
     max_text: Annotated[
         int, typer.Option("--max-text", min=1, help="Characters of a sentence.", rich_help_panel=_LIMITS)
-    ] = 300,
+    ] = _DEFAULT.text,
     max_k: Annotated[
         int, typer.Option("--max-k", min=1, help="Answers to a sentence.", rich_help_panel=_LIMITS)
-    ] = 30,
+    ] = _DEFAULT.k,
     max_beams: Annotated[
         int, typer.Option("--max-beams", min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
-    ] = 100,
+    ] = _DEFAULT.beams,
     max_candidates: Annotated[
         int, typer.Option("--max-candidates", min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
-    ] = 500,
+    ] = _DEFAULT.candidates,
     max_body: Annotated[
         int, typer.Option("--max-body", min=1, help="Bytes of a request.", rich_help_panel=_LIMITS)
-    ] = 65536,
+    ] = _DEFAULT.body,
 ) -> None:
     """Serve the explorer page and its JSON API on this machine, until ctrl-C."""
     require("fastapi", "serve")
     uvicorn = require("uvicorn", "serve")
     from cod3s.decode.generator import load
     from cod3s.web.app import create_app
-    from cod3s.web.limits import Limits
 
     limits = Limits(
         text=max_text,

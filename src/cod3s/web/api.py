@@ -30,7 +30,7 @@ _REASONS = {
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",
     501: "The server lacks an optional library that this needs.",
-    503: "Too many requests wait; Retry-After says when to come again.",
+    503: "Too many requests wait, or this one waited too long; Retry-After says when to come again.",
     504: "The answer took too long.",
 }
 

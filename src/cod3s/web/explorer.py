@@ -45,22 +45,19 @@ class Explorer:
         self, asked: GenerateRequest, group: int | None = None
     ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
         """The answers as they are made, `group` bins at a time; the last is the whole set."""
-        options = asked.options()
-        find_system(asked.system).require_undecided(options)
+        find_system(asked.system).require_undecided(asked.model_fields_set)
         yield from self._generator.stream(
             asked.text,
             asked.relation,
             system=asked.system,
-            options=DEFAULT.with_values(**options),
+            options=asked.options(),
             signatures=self._wanted_bins(asked),
             group=group,
         )
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
         """The two stages beside one beam. None after each step, the comparison at the end."""
-        yield from compare(
-            self._generator, asked.text, asked.relation, DEFAULT.with_values(**asked.options()), self._encoder
-        )
+        yield from compare(self._generator, asked.text, asked.relation, asked.options(), self._encoder)
 
     def select(self, asked: SelectRequest) -> Iterator[Selection]:
         """The candidates that mean different things, in one step."""

@@ -30,18 +30,32 @@ class Gate:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """A place, when one is free; an error if too many wait, or if waiting and work take too long."""
+        """A place, when one is free; an error if too many wait, or too long, or if the work takes too long.
+
+        Waiting takes nothing off the time for the work: else a long queue would give places to requests that have
+        no time left, and all work would be for nothing.
+        """
         if self.taken >= self._most:
             raise BusyError(RETRY_SECONDS)
         self.taken += 1
         try:
-            with anyio.fail_after(self._seconds):
-                async with self._free:
+            await self._wait()
+            try:
+                with anyio.fail_after(self._seconds):
                     yield
-        except TimeoutError:
-            raise OutOfTimeError(self._seconds) from None
+            except TimeoutError:
+                raise OutOfTimeError(self._seconds) from None
+            finally:
+                self._free.release()
         finally:
             self.taken -= 1
+
+    async def _wait(self) -> None:
+        try:
+            with anyio.fail_after(self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise BusyError(RETRY_SECONDS) from None
 
 
 async def in_threads(steps: Iterator[Step]) -> AsyncIterator[Step]:

@@ -7,8 +7,10 @@ checks and OpenAPI tells.
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeVar
 
+from annotated_types import Ge
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
@@ -75,10 +77,10 @@ class Question(Body):
     baseline_beam: int = Field(DEFAULT.baseline_beam, ge=1, description="Beam or samples of systems of one stage.")
     baseline_top_k: int = Field(DEFAULT.baseline_top_k, ge=1, le=1000, description="Of sampling in one stage.")
 
-    def options(self) -> dict[str, str | int | float | bool]:
-        """The options that were given, by DecodeConfig's names."""
-        names = self.model_fields_set & set(DecodeConfig.__dataclass_fields__)
-        return {name: getattr(self, name) for name in names}
+    def options(self) -> DecodeConfig:
+        """All options of decoding."""
+        names = type(self).model_fields.keys() & DecodeConfig.__dataclass_fields__.keys()
+        return DecodeConfig(**{name: getattr(self, name) for name in names})
 
 
 class GenerateRequest(Question):
@@ -100,9 +102,8 @@ class SelectRequest(Body):
 def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Model]:
     """The model within a server's limits, for the relations and signatures of its bundle."""
     sentence = Annotated[str, Field(max_length=limits.text)]
-    beam = Annotated[int, Field(le=limits.beams)]
     signature = Annotated[str, Field(pattern=f"^[01]{{{facts.bits}}}$")]
-    narrower: dict[str, Any] = {
+    kinds: dict[str, Any] = {
         "text": sentence,
         "like": sentence | None,
         "relation": Literal[tuple(facts.models)],
@@ -110,15 +111,26 @@ def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Mode
         "method": Literal[tuple(METHODS)],
         "signatures": Annotated[list[signature], Field(max_length=limits.k)] | None,
         "candidates": Annotated[list[sentence], Field(max_length=limits.candidates)],
-        "k": Annotated[int, Field(le=limits.k)],
-        "min_hamming": Annotated[int, Field(le=facts.bits)],
-        "max_tokens": Annotated[int, Field(le=limits.tokens)],
-        **dict.fromkeys(("signature_beam", "beam", "samples", "per_bin", "baseline_beam"), beam),
     }
-    fields: dict[str, Any] = {
-        name: (narrower[name], field) for name, field in model.model_fields.items() if name in narrower
+    most = {
+        "k": limits.k,
+        "min_hamming": facts.bits,
+        "max_tokens": limits.tokens,
+        **dict.fromkeys(("signature_beam", "beam", "samples", "per_bin", "baseline_beam"), limits.beams),
     }
+    fields: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        if name in kinds:
+            fields[name] = (kinds[name], field)
+        elif name in most:
+            fields[name] = _at_most(most[name], field)
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
+
+
+def _at_most(limit: int, field: FieldInfo) -> tuple[Any, Any]:
+    """A whole number's field with one more bound, which its default keeps too."""
+    (least,) = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
+    return int, Field(min(field.default, limit), ge=least, le=limit, description=field.description)
 
 
 def body_of(model: type[Model], limits: Limits) -> Callable[[Request], Awaitable[Model]]:
