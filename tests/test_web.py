@@ -105,6 +105,18 @@ def test_bins_can_be_asked_for(client: httpx.Client, generator: Generator) -> No
     assert [one["signature"] for one in record["answers"]] == generator.checker.sign([like])
 
 
+def test_a_record_without_answers_is_a_record(client: httpx.Client) -> None:
+    """A filter that lets nothing pass but the very bin, and one text each: some bins stay empty."""
+    strict = {**ASK, "faithful": "filter", "faithful_within": 0, "beam": 1, "per_bin": 1}
+    replies = [
+        client.post("/api/generate", json={**strict, "signatures": [f"{n:08b}"]}) for n in range(0, 256, 37)
+    ]
+    assert {reply.status_code for reply in replies} == {200}
+    empty = [reply.json() for reply in replies if not reply.json()["answers"]]
+    assert empty
+    assert "had no sentence" in empty[0]["remarks"][0]
+
+
 def test_a_comparison_counts_what_each_says(client: httpx.Client, generator: Generator) -> None:
     found = client.post("/api/compare", json=ASK).json()
     assert [found[name]["system"] for name in ("cod3s", "s2s")] == ["cod3s", "s2s"]

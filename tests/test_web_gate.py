@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cod3s.decode.generator import Generator, load
-from cod3s.web.api import _last
 from cod3s.web.app import create_app
 from cod3s.web.errors import add_error_handlers
 from cod3s.web.gate import Gate
@@ -38,7 +37,7 @@ def app_of(gate: Gate, steps: Steps) -> FastAPI:
 
     @app.get("/last", response_model=None)
     async def last(request: Request) -> Any:
-        return await _last(request, gate, steps())
+        return await gate.finish(steps(), request.receive) or Response(status_code=499)
 
     return app
 

@@ -1,8 +1,7 @@
 """The routes of the JSON API: requests in, records out. What they do is in `explorer`, when they may in `gate`."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel
@@ -15,16 +14,13 @@ from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection
 from cod3s.web.comparison import Comparison
 from cod3s.web.explorer import Explorer
-from cod3s.web.gate import Gate, in_threads, while_connected
+from cod3s.web.gate import Gate
 from cod3s.web.limits import Limits
 from cod3s.web.lines import JsonLines
 from cod3s.web.replies import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of, bounded
 
-Step = TypeVar("Step")
-
 UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and there still are places to stop
-_GONE = 499  # nobody reads it: the client went away
 _REASONS = {
     413: "The body is too large.",
     415: "The body is not marked as JSON.",
@@ -51,7 +47,7 @@ def _add_answers(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limi
     @router.post("/api/generate", response_model=AnswerSet, **_takes(asked))
     async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked, limits))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
-        return await _last(request, gate, explorer.answer(body, group=UNSEEN_GROUP))
+        return _unless_gone(await gate.finish(explorer.answer(body, group=UNSEEN_GROUP), request.receive))
 
     @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked, limits))]) -> Response:
@@ -64,7 +60,7 @@ def _add_answers(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limi
     @router.post("/api/compare", response_model=Comparison, **_takes(question))
     async def compare(request: Request, body: Annotated[Question, Depends(body_of(question, limits))]) -> Any:
         """The answers of the two stages and of plain beam search, and how many of each are distinct in meaning."""
-        return await _last(request, gate, explorer.compare(body))
+        return _unless_gone(await gate.finish(explorer.compare(body), request.receive))
 
 
 def _add_select(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limits, facts: BundleFacts) -> None:
@@ -73,7 +69,7 @@ def _add_select(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limit
     @router.post("/api/select", response_model=Selection, **_takes(asked))
     async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(asked, limits))]) -> Any:
         """k of the candidates that mean different things: the record of `cod3s select --json`."""
-        return await _last(request, gate, explorer.select(body))
+        return _unless_gone(await gate.finish(explorer.select(body), request.receive))
 
 
 def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None:
@@ -108,18 +104,9 @@ def _add_facts(router: APIRouter, explorer: Explorer, gate: Gate) -> None:
         return Health("ok", gate.taken)
 
 
-async def _last(request: Request, gate: Gate, steps: Iterator[Step]) -> Step | Response:
-    """The last step of the work, done at a place of its own and given up when the client goes away."""
-
-    async def work() -> Step | None:
-        last = None
-        async with gate.place():
-            async for step in in_threads(steps):
-                last = step
-        return last
-
-    result = await while_connected(request.receive, work)
-    return Response(status_code=_GONE) if result is None else result
+def _unless_gone(result: Any) -> Any:
+    """The result; where the client went away before there was one, a status that nobody reads."""
+    return Response(status_code=499) if result is None else result
 
 
 def _event(made: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
@@ -141,4 +128,9 @@ def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, A
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": ErrorReply, "description": _REASONS[status]} for status in statuses}
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorReply, "description": _REASONS[status]} for status in statuses
+    }
+    if 503 in found:
+        found[503]["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+    return found

@@ -57,6 +57,18 @@ class Gate:
         except TimeoutError:
             raise BusyError(RETRY_SECONDS) from None
 
+    async def finish(self, steps: Iterator[Step], receive: Receive) -> Step | None:
+        """The last step of the work, done at a place of its own; None if the client went away before."""
+
+        async def work() -> Step | None:
+            last = None
+            async with self.place():
+                async for step in in_threads(steps):
+                    last = step
+            return last
+
+        return await while_connected(receive, work)
+
 
 async def in_threads(steps: Iterator[Step]) -> AsyncIterator[Step]:
     """Each step as it is made. A cancelled request ends with the step under way."""

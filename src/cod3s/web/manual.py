@@ -1,5 +1,6 @@
 """A page that shows the API's description, made from the OpenAPI document: nothing is loaded from elsewhere."""
 
+import re
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -32,7 +33,8 @@ def render(spec: dict[str, Any]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{escape(info["title"])} API</title><link rel="stylesheet" href="/api/docs.css"></head>'
+        f"<title>{escape(info['title'])} API</title>"
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/api/docs.css"></head>'
         "<body><main>"
         f"<h1>The {escape(info['title'])} API</h1><p>{escape(info['description'])} "
         f'Version {escape(info["version"])}. <a href="/openapi.json">OpenAPI document</a>, '
@@ -55,7 +57,7 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
         f"<li><code>{status}</code> {escape(reply['description'])}</li>"
         for status, reply in sorted(route["responses"].items())
     )
-    about = "".join(f"<p>{escape(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
+    about = "".join(f"<p>{_marked(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
     return (
         f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>{about}"
         f"{_table(rows) if rows else ''}<ul>{statuses}</ul></section>"
@@ -84,7 +86,7 @@ def _kind(schema: dict[str, Any]) -> str:
         parts = [str(schema.get("type", "anything"))]
     low, high = schema.get("minimum"), schema.get("maximum")
     if high is not None:
-        parts.append(f"{low} to {high:g}" if low is not None else f"at most {high:g}")
+        parts.append(f"{_number(low)} to {_number(high)}" if low is not None else f"at most {_number(high)}")
     if "maxLength" in schema:
         parts.append(f"at most {schema['maxLength']} characters")
     if "maxItems" in schema:
@@ -96,3 +98,12 @@ def _kind(schema: dict[str, Any]) -> str:
     if schema.get("default") is not None:
         parts.append(f"default {schema['default']}")
     return ", ".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
+def _marked(text: str) -> str:
+    """Text with what stands between backticks set as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
