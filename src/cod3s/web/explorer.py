@@ -26,7 +26,7 @@ NEIGHBOURS = 12
 
 
 class Explorer:
-    """One bundle, opened whole, so that the first client waits no longer than the next; any thread may call it."""
+    """One bundle and what may be asked of it; any thread may call it. Encoders are opened when first needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
