@@ -278,7 +278,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("why", "bins", "per_bin", "wanted"), CHOICES, ids=[why for why, *_ in CHOICES])
 def test_choose(why: str, bins: list[list[str]], per_bin: int, wanted: list[list[str]]) -> None:
-    found = choose([[candidate(text) for text in own] for own in bins], per_bin)
+    found = choose([[candidate(text) for text in own] for own in bins], per_bin, set())
     assert [[one.text for one in own] for own in found] == wanted
 
 

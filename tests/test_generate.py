@@ -153,6 +153,13 @@ def test_another_seed_draws_other_sentences(generator: Generator) -> None:
     assert len({tuple(draw(seed)) for seed in range(4)}) > 1
 
 
+def test_sampling_of_the_likeliest_token_alone_draws_one_text(generator: Generator) -> None:
+    options = QUICK.with_values(search="sample", top_k=1, baseline_top_k=1, per_bin=6)
+    found = generator.generate(SOURCES[0], "effect", options=options)
+    assert len({one.signature for one in found}) == len(found), "one text of each bin"
+    assert len(generator.generate(SOURCES[0], "effect", system="s2s-rs", options=options)) == 1
+
+
 def test_signatures_of_the_user_are_written_in(generator: Generator) -> None:
     wanted = ["01001110", "11110000", "01001110"]
     found = generator.generate(SOURCES[0], "effect", options=QUICK, signatures=[wanted])

@@ -101,6 +101,11 @@ def default_bundle() -> Path:
     return folder
 
 
+def bins_path(folder: Path, relation: str) -> Path:
+    """Where the bundle in `folder` keeps the relation's bins, if it has them."""
+    return folder / "bins" / f"{relation}.sqlite"
+
+
 def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
     """The decoder's vocabulary, in the order in which training numbered it."""
     return Vocabulary(

@@ -80,8 +80,26 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class SignaturesChosen:
+    """The first event of a stream of answers: the bins to write in, in their order."""
+
+    signatures: tuple[ChosenSignature, ...]
+
+
+@dataclass(frozen=True)
+class AnswerMade:
+    """An event of a stream: one more answer, and its place in the set that the stream ends with."""
+
+    place: int
+    answer: Answer
+
+
+@dataclass(frozen=True)
 class AnswerSet:
-    """The answers to one source, best first in the order of their signatures; the record of `generate --json`."""
+    """The answers to one source, best first in the order of their signatures; the record of `generate --json`.
+
+    Also the last event of a stream.
+    """
 
     source: str
     relation: str

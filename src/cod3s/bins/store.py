@@ -141,6 +141,12 @@ class BinsFile:
         """All populated bins, in order of signature."""
         yield from self._select("WHERE length(signature) = ? ORDER BY signature", self.facts.bits)
 
+    def largest(self, most: int) -> Iterator[Bin]:
+        """Up to `most` populated bins, the largest first, equal ones in order of signature."""
+        yield from self._select(
+            "WHERE length(signature) = ? ORDER BY count DESC, signature LIMIT ?", self.facts.bits, most
+        )
+
     def _select(self, where: str, *values: str | int) -> Iterator[Bin]:
         with self._readable():
             for signature, count, medoid, samples in self._database.execute(

@@ -18,6 +18,7 @@ from cod3s.cli import (
     judge,
     prepare,
     select,
+    serve,
     sign,
     sts,
     sweep,
@@ -54,7 +55,23 @@ def root(
     _debug = debug
 
 
-for group in (generate, select, sign, bins, codes, sts, harvest, prepare, train, evaluate, sweep, judge, bench):
+_GROUPS = (
+    generate,
+    select,
+    serve,
+    sign,
+    bins,
+    codes,
+    sts,
+    harvest,
+    prepare,
+    train,
+    evaluate,
+    sweep,
+    judge,
+    bench,
+)
+for group in _GROUPS:
     group.register(app)
 
 

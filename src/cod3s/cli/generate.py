@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import ColumnOption, JsonOption
+from cod3s.cli.options import BundleOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Cod3sError
 from cod3s.records import Answer, AnswerSet
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 _SHOWN = ("bundle", "rerank_signatures", "min_hamming", "search", "beam", "rerank_sentences", "seed")
 _STAGE_1, _STAGE_2, _CHECK = "Stage 1, signatures", "Stage 2, sentences", "What the answers turned out to mean"
 
-BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
-]
 SystemOption = Annotated[
     str, typer.Option("--system", help="cod3s, cod3s-mmi-mmi-rs, s2s, s2s-rs, dbs, dpc, …: see docs/decoding.md.")
 ]
@@ -153,10 +150,7 @@ def generate(
         "faithful": faithful,
     }
     values = {name: value for name, value in given.items() if value is not None}
-    if decided := sorted(set(values) & set(find_system(system).values)):
-        raise Cod3sError(
-            f"the name {system!r} decides {' and '.join(decided)}", hint="leave out --system, or the option"
-        )
+    find_system(system).require_undecided(values)
     options = find_preset(preset).with_values(k=k, check=check, **values)
     generator = load(bundle)
     chosen = _chosen_bins(generator, signature or [], like or [])

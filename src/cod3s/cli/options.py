@@ -19,6 +19,9 @@ CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder mad
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
+BundleOption = Annotated[
+    Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 SentencesArgument = Annotated[
     Path,

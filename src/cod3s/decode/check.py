@@ -7,7 +7,7 @@ from pathlib import Path
 from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder
 from cod3s.lsh import Code, from_text, load_code
-from cod3s.signing import open_encoder, sign
+from cod3s.signing import sign
 
 
 class Checker:
@@ -36,10 +36,10 @@ class Checker:
         ]
 
 
-def open_checker(folder: Path, encoder_id: str, encoder: Encoder | None = None) -> Checker:
-    """The checker of the bundle in `folder`; without `encoder`, the one that the bundle names is opened."""
+def open_checker(folder: Path, encoder: Encoder) -> Checker:
+    """The checker of the bundle in `folder`; `encoder` is the one that the bundle names."""
     code, _ = load_code(folder / "code")
-    return Checker(encoder or open_encoder(encoder_id), code)
+    return Checker(encoder, code)
 
 
 def keep_faithful(own: Sequence[Candidate], *, mode: str, within: int) -> list[Candidate]:

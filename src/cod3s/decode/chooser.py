@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cod3s.bins import open_bins
+from cod3s.bundle import bins_path
 from cod3s.decode.distance import keep_apart
 from cod3s.decode.players import Players
 from cod3s.decode.rerank import Ranked, mean_log_prob, rank, rank_against_prior, score_signatures_backward
@@ -78,7 +79,7 @@ class SignatureChooser:
         return [rank(own) for own in forwards]
 
     def _rank_against_prior(self, task: Task, found: Sequence[Sequence[Hypothesis]]) -> list[list[Ranked]]:
-        path = self._bins_path(task.relation)
+        path = bins_path(self._folder, task.relation)
         if not path.is_file():
             raise BundleError(
                 f"the bundle {self._facts.name} has no bins of {task.relation!r}, which `prior` needs",
@@ -102,12 +103,9 @@ class SignatureChooser:
             for own, its in zip(found, names, strict=True)
         ]
 
-    def _bins_path(self, relation: str) -> Path:
-        return self._folder / "bins" / f"{relation}.sqlite"
-
     def _bins(self, relation: str, signatures: Sequence[str]) -> dict[str, Bin]:
         """The bins of these signatures, as far as the bundle knows them."""
-        path = self._bins_path(relation)
+        path = bins_path(self._folder, relation)
         if not path.is_file():
             return {}
         with open_bins(path) as bins:  # opened for each batch: SQLite files are bound to a thread

@@ -1,5 +1,6 @@
 """The generator: a bundle in, then sources in and k answers each out. The stages in order, top to bottom."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -10,21 +11,19 @@ from typing import overload
 from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle
 from cod3s.decode.baselines import write_plainly, write_signed
-from cod3s.decode.check import Checker, keep_faithful, open_checker
+from cod3s.decode.check import Checker, open_checker
 from cod3s.decode.chooser import SignatureChooser
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.players import Players, open_players
-from cod3s.decode.rerank import (
-    rank,
-    score_sentences_backward,
-)
-from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.sentences import Candidate
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
 from cod3s.decode.task import Given, Task
 from cod3s.decode.torch_systems import TorchSystems
+from cod3s.decode.writer import SentenceWriter
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, SentenceError
-from cod3s.records import Answer, AnswerSet, ChosenSignature
+from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
+from cod3s.signing import open_encoder
 from cod3s.text import clean, for_modelling
 
 MAX_CHARACTERS = 10_000  # of a source: what is longer is no sentence, and a mistake
@@ -42,23 +41,34 @@ class Generator:
     """Answers from one bundle. Engines are opened when first needed; safe to call from several threads."""
 
     def __init__(self, folder: Path, *, encoder: Encoder | None = None, threads: int | None = None) -> None:
-        self._folder, self._encoder = folder, encoder
+        self.folder, self._encoder = folder, encoder
+        self._workers = threads or os.cpu_count() or 1
         self._players: Players = open_players(folder, threads)
         self._choose_signatures = SignatureChooser(folder, self._players)
+        self._write_sentences = SentenceWriter(self._players, lambda: self.checker)
 
     @property
     def facts(self) -> BundleFacts:
         """What the bundle says of itself."""
         return self._players.facts
 
+    def require_relation(self, relation: str) -> None:
+        """An error that names the nearest relation unless the bundle has this one."""
+        self._players.require_relation(relation)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder that signed the bundle's training targets, opened when first asked for."""
+        return self._encoder or open_encoder(self.facts.encoder)
+
     @cached_property
     def checker(self) -> Checker:
         """Signs texts as the bundle does; opens the bundle's encoder when first asked for."""
-        return open_checker(self._folder, self.facts.encoder, self._encoder)
+        return open_checker(self.folder, self.encoder)
 
     @cached_property
     def _torch_systems(self) -> TorchSystems:
-        return TorchSystems(self._folder, self._players)
+        return TorchSystems(self.folder, self._players)
 
     @overload
     def generate(
@@ -121,54 +131,78 @@ class Generator:
 
         A source may come with the signatures to write in. Memory does not grow with the number of sources.
         """
-        self._players.require_relation(relation)
-        chosen = find_system(system)
-        config = chosen.configure(options if k is None else options.with_values(k=k))
+        chosen, config = self._configured(relation, k, system, options)
         stream = iter(sources)
         while block := list(islice(stream, batch)):
-            pairs = [(one, None) if isinstance(one, str) else one for one in block]
-            yield from self._answer(pairs, relation, chosen, config)
+            task = _task([(one, None) if isinstance(one, str) else one for one in block], relation, chosen, config)
+            answers = self._two_stages(task) if chosen.kind == COD3S else self._one_stage(task)
+            yield from (self._answer_set(task, place, own) for place, own in enumerate(answers))
 
-    def _answer(
-        self, pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig
-    ) -> list[AnswerSet]:
-        texts = [_checked(source) for source, _ in pairs]
-        task = Task(
-            relation,
-            system,
-            config,
-            [for_modelling(text) for text in texts],
-            [given for _, given in pairs],
-            [[] for _ in pairs],
-        )
-        if system.kind == COD3S:
-            task.config = self._resolved(task)
-            answers = self._two_stages(task)
-        else:
-            answers = self._one_stage(task)
-        self._note_cuts(task)
-        settings = {"bundle": self.facts.name, "version": __version__, **_settings(task)}
-        return [
-            AnswerSet(text, relation, system.name, settings, tuple(own), tuple(remarks))
-            for text, own, remarks in zip(texts, answers, task.remarks, strict=True)
-        ]
+    def stream(
+        self,
+        source: str,
+        relation: str,
+        k: int | None = None,
+        *,
+        system: str = "cod3s",
+        options: DecodeConfig = DEFAULT,
+        signatures: Given | None = None,
+        group: int | None = None,
+    ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
+        """The answers to one source as they are made: the chosen signatures, each answer, and the whole set.
+
+        Sentences are written `group` bins at a time; by default one for each of the engine's workers, so that none
+        is idle and the first answers come early (docs/decoding.md has figures). The set is the one that `generate`
+        gives, scores but for rounding. What is drawn for a bin depends on the bins drawn before it, so samples are
+        written all at once; systems of one stage find their answers in one search: of both, all come together.
+        """
+        chosen, config = self._configured(relation, k, system, options)
+        task = _task([(source, signatures)], relation, chosen, config)
+        answers: list[Answer] = []
+        size = group or self._workers
+        for event in self._two_stages_by_group(task, size) if chosen.kind == COD3S else self._at_once(task):
+            if isinstance(event, AnswerMade):
+                answers.append(event.answer)
+            yield event
+        yield self._answer_set(task, 0, answers)
+
+    def _configured(
+        self, relation: str, k: int | None, system: str, options: DecodeConfig
+    ) -> tuple[System, DecodeConfig]:
+        self.require_relation(relation)
+        chosen = find_system(system)
+        return chosen, chosen.configure(options if k is None else options.with_values(k=k))
 
     def _two_stages(self, task: Task) -> list[list[Answer]]:
         """The method of the paper: infer signatures that lie apart, then write the best sentence of each."""
+        task.config = self._resolved(task)
         chosen = self._choose_signatures(task)
-        bins = write_sentences(
-            self._players.sentence(task.relation),
-            self._players.vocabulary,
-            task.sources,
-            [[one.signature for one in own] for own in chosen],
-            task.config,
-        )
-        bins = self._rerank_sentences(task, bins)
-        bins = self._check(task, bins, chosen)
-        return [
-            self._answers(task, place, own, choose(candidates, task.config.per_bin))
-            for place, (own, candidates) in enumerate(zip(chosen, bins, strict=True))
+        bins = self._write_sentences(task, chosen)
+        picked = [
+            self._write_sentences.pick(task.config, signatures, own, set())
+            for signatures, own in zip(chosen, bins, strict=True)
         ]
+        for place, own in enumerate(picked):
+            _note_empty_bins(task, place, own)
+        return [_answers(signatures, own) for signatures, own in zip(chosen, picked, strict=True)]
+
+    def _two_stages_by_group(self, task: Task, group: int) -> Iterator[SignaturesChosen | AnswerMade]:
+        """The same for one source, each group of bins as soon as it is written."""
+        task.config = self._resolved(task)
+        (chosen,) = self._choose_signatures(task)
+        yield SignaturesChosen(tuple(chosen))
+        together = group if task.config.search == "beam" else max(1, len(chosen))
+        picked: list[list[Candidate]] = []
+        taken: set[str] = set()
+        answers = 0
+        for start in range(0, len(chosen), together):
+            signatures = chosen[start : start + together]
+            (bins,) = self._write_sentences(task, [signatures])
+            picked += self._write_sentences.pick(task.config, signatures, bins, taken)
+            for answer in _answers(signatures, picked[start:]):
+                yield AnswerMade(answers, answer)
+                answers += 1
+        _note_empty_bins(task, 0, picked)
 
     def _one_stage(self, task: Task) -> list[list[Answer]]:
         if task.system.kind == SENTENCES:
@@ -182,59 +216,11 @@ class Generator:
                 remarks.append(f"{len(own)} answers were found, {task.config.k} asked for")
         return [self._realised(own) for own in answers] if task.config.needs_encoder else answers
 
-    def _rerank_sentences(self, task: Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
-        """By MMI, with one backward call for all candidates of the batch."""
-        if task.config.rerank_sentences != "mmi":
-            return bins
-        backward = self._players.backward(task.relation)
-        assert backward is not None  # `_resolved` has looked
-        pairs = [
-            (source, one.text)
-            for source, own in zip(task.sources, bins, strict=True)
-            for candidates in own
-            for one in candidates
-        ]
-        scores = score_sentences_backward(backward, self._players.vocabulary, pairs)
-
-        def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-            rows = rank(
-                [one.forward for one in candidates],
-                [scores[source, one.text] for one in candidates],
-                task.config.sentence_weight,
-            )
-            return [replace(candidates[row.place], score=row.score, backward=row.backward) for row in rows]
-
-        return [
-            [reranked(source, candidates) for candidates in own]
-            for source, own in zip(task.sources, bins, strict=True)
-        ]
-
-    def _check(
-        self, task: Task, bins: list[list[list[Candidate]]], chosen: list[list[ChosenSignature]]
-    ) -> list[list[list[Candidate]]]:
-        """The candidates with their own signatures, ranked or filtered by them where that is asked for."""
-        config = task.config
-        if not config.needs_encoder:
-            return bins
-        if config.faithful == "none":  # only what is returned needs to be signed
-            bins = [choose(own, config.per_bin) for own in bins]
-        signed = [
-            self.checker.realise(own, [one.signature for one in its])
-            for own, its in zip(bins, chosen, strict=True)
-        ]
-        return [
-            [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in its]
-            for its in signed
-        ]
-
-    def _answers(
-        self, task: Task, place: int, chosen: Sequence[ChosenSignature], bins: Sequence[Sequence[Candidate]]
-    ) -> list[Answer]:
-        empty = sum(not own for own in bins)
-        if empty:
-            why = "faithful or new" if task.config.faithful == "filter" else "new"
-            task.remarks[place].append(f"{empty} of {len(chosen)} bins had no sentence that was {why}")
-        return [_answer(signature, one) for signature, own in zip(chosen, bins, strict=True) for one in own]
+    def _at_once(self, task: Task) -> Iterator[SignaturesChosen | AnswerMade]:
+        """The answers of one stage to one source; they come together, and from no bins."""
+        (answers,) = self._one_stage(task)
+        yield SignaturesChosen(())
+        yield from (AnswerMade(place, answer) for place, answer in enumerate(answers))
 
     # What the stages share
 
@@ -264,16 +250,46 @@ class Generator:
             config = config.with_values(**{name: "mmi" if there else "none"})
         return config
 
-    def _note_cuts(self, task: Task) -> None:
+    def _answer_set(self, task: Task, place: int, answers: Sequence[Answer]) -> AnswerSet:
+        """What a user gets for one source: its answers, with what made them and what there is to remark."""
+        self._note_cut(task, place)
+        return AnswerSet(
+            task.texts[place],
+            task.relation,
+            task.system.name,
+            {"bundle": self.facts.name, "version": __version__, **_settings(task)},
+            tuple(answers),
+            tuple(task.remarks[place]),
+        )
+
+    def _note_cut(self, task: Task, place: int) -> None:
         plain = task.system.kind in (SENTENCES, TORCH)
         engine = (self._players.plain if plain else self._players.sentence)(task.relation).engine
-        for source, remarks in zip(task.sources, task.remarks, strict=True):
-            if engine.cuts(source):
-                remarks.append("the source is longer than the model reads: its end was left out")
+        if engine.cuts(task.sources[place]):
+            task.remarks[place].append("the source is longer than the model reads: its end was left out")
 
     def _realised(self, answers: Sequence[Answer]) -> list[Answer]:
         signed = self.checker.sign([answer.text for answer in answers])
         return [replace(answer, realised=realised) for answer, realised in zip(answers, signed, strict=True)]
+
+
+def _task(pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig) -> Task:
+    texts = [_checked(source) for source, _ in pairs]
+    return Task(
+        relation,
+        system,
+        config,
+        texts,
+        [for_modelling(text) for text in texts],
+        [given for _, given in pairs],
+        [[] for _ in pairs],
+    )
+
+
+def _note_empty_bins(task: Task, place: int, picked: Sequence[Sequence[Candidate]]) -> None:
+    if empty := sum(not own for own in picked):
+        why = "faithful or new" if task.config.faithful == "filter" else "new"
+        task.remarks[place].append(f"{empty} of {len(picked)} bins had no sentence that was {why}")
 
 
 def _settings(task: Task) -> dict[str, str | int | float | bool | None]:
@@ -289,6 +305,10 @@ def _checked(source: str) -> str:
             hint="give one sentence; a file with one a line goes to --input",
         )
     return clean(source)
+
+
+def _answers(chosen: Sequence[ChosenSignature], picked: Sequence[Sequence[Candidate]]) -> list[Answer]:
+    return [_answer(signature, one) for signature, own in zip(chosen, picked, strict=True) for one in own]
 
 
 def _answer(signature: ChosenSignature, one: Candidate) -> Answer:

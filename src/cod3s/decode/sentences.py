@@ -84,9 +84,11 @@ def candidates(
     return sorted(rows, key=lambda row: -row.forward)
 
 
-def choose(bins: Sequence[Sequence[Candidate]], per_bin: int) -> list[list[Candidate]]:
-    """The first `per_bin` of each bin whose text no bin before it has taken; letters' case is no difference."""
-    taken: set[str] = set()
+def choose(bins: Sequence[Sequence[Candidate]], per_bin: int, taken: set[str]) -> list[list[Candidate]]:
+    """The first `per_bin` of each bin whose text is not `taken`, to which it is then added.
+
+    Letters' case is no difference.
+    """
     chosen: list[list[Candidate]] = []
     for own in bins:
         kept: list[Candidate] = []

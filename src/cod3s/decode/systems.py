@@ -12,6 +12,7 @@
 | dbs, dpc | diverse beam search; lexical constraints: they run on the torch weights |
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -48,6 +49,14 @@ class System:
     def configure(self, config: DecodeConfig) -> DecodeConfig:
         """The options given, with those changed that the name decides."""
         return config.with_values(**self.values)
+
+    def require_undecided(self, given: Iterable[str]) -> None:
+        """An error if the name decides one of the options that were given."""
+        if decided := sorted(set(given) & set(self.values)):
+            raise Cod3sError(
+                f"the name {self.name!r} decides {' and '.join(decided)}",
+                hint="leave out the system's name, or the option",
+            )
 
 
 def _cod3s_systems() -> list[System]:

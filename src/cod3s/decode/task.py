@@ -17,6 +17,7 @@ class Task:
     relation: str
     system: System
     config: DecodeConfig
-    sources: list[str]  # in the form that models read
+    texts: list[str]  # the sources as they were given, cleaned
+    sources: list[str]  # the same in the form that models read
     given: list[Given | None]
     remarks: list[list[str]]

@@ -1,10 +1,10 @@
 """How well a bundle infers signatures: sources with gold targets in, recalls of each way to guess out."""
 
 from collections.abc import Sequence
-from heapq import nlargest
 from pathlib import Path
 
 from cod3s.bins import open_bins
+from cod3s.bundle import bins_path
 from cod3s.decode.check import Checker
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.players import Players
@@ -31,7 +31,7 @@ def score_guessing(
         gold = checker.sign([item.target for item in own])
         sources = [for_modelling(item.source) for item in own]
         guesses = _model_guesses(players, relation, sources, options)
-        guesses[MOST_FREQUENT] = [_largest_bins(folder / "bins" / f"{relation}.sqlite")] * len(own)
+        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(folder, relation))] * len(own)
         for name, ranked in guesses.items():
             rows = [Guess(wanted, tuple(names)) for wanted, names in zip(gold, ranked, strict=True) if names]
             if scores := score_inference(rows):
@@ -63,4 +63,4 @@ def _largest_bins(path: Path) -> list[str]:
     if not path.is_file():
         return []
     with open_bins(path) as bins:
-        return [one.signature for one in nlargest(max(DEPTHS), bins.bins(), key=lambda one: one.count)]
+        return [one.signature for one in bins.largest(max(DEPTHS))]

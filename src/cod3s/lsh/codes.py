@@ -64,6 +64,11 @@ class Code:
         """Signatures, bool (n, bits). A projection of exactly 0 is a 1: appendix A (the original says 0)."""
         return self.project(vectors) >= 0
 
+    def sketch(self, signatures: Bits) -> npt.NDArray[np.float64]:
+        """The direction that each signature stands for: its hyperplanes, signed by its bits, summed (n, dim)."""
+        directions: npt.NDArray[np.float64] = np.where(signatures, 1.0, -1.0) @ self.planes
+        return directions
+
     def margin(self, vectors: Floats) -> npt.NDArray[np.float64]:
         """|cosine| to the nearest hyperplane, (n,): bits near 0 are the ones that flip. Zero vectors get 0."""
         norms = np.linalg.norm(vectors, axis=1)[:, None] * np.linalg.norm(self.planes, axis=1)[None]

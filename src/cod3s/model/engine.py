@@ -123,9 +123,10 @@ class FastEngine:
         max_tokens: int,
         seed: int,
     ) -> list[list[Hypothesis]]:
+        draws = samples if top_k > 1 else 1  # of one token there is no choice: all draws are equal
         options = {
             "beam_size": 1,
-            "num_hypotheses": samples,
+            "num_hypotheses": draws,
             "sampling_topk": top_k,
             "sampling_temperature": temperature,
         }
@@ -134,7 +135,7 @@ class FastEngine:
             # with threads of its own, what is drawn would depend on their number and their timing.
             model = self._open(inter_threads=1, intra_threads=1)
             found = self._by_prefix_length(model, requests, max_tokens, False, options)
-        return [sorted(own, key=lambda one: -one.log_prob / one.length) for own in found]
+        return [sorted(own * (samples // draws), key=lambda one: -one.log_prob / one.length) for own in found]
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True

@@ -1,0 +1,135 @@
+"""`cod3s serve` under load: a real server on this machine, one client, then many at once, then as many again.
+
+    python benchmarks/serve_load.py --clients 50 --seconds 20
+
+Each client asks for answers, and when it is told to come again (503), waits as long as Retry-After says. Prints what
+was answered and how fast, the statuses that came, and the server's memory after each round.
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import httpx
+
+SENTENCES = [
+    "the power went out during dinner",
+    "my neighbour bought a dog",
+    "the child ate too many cherries",
+    "she forgot her umbrella at work",
+    "the bridge was closed for repairs",
+]
+MOST_REQUESTS = 2000  # in a round, whatever the time
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round gave; seconds are those of answered requests."""
+
+    clients: int
+    answered: int
+    statuses: dict[str, int]
+    per_second: float
+    median_seconds: float
+    slowest_seconds: float
+    memory_mb: float
+
+
+@contextmanager
+def server(*options: str) -> Iterator[tuple[str, int]]:
+    """The address and the process id of a server that ends with the block."""
+    command = [sys.executable, "-m", "cod3s", "serve", "--port", "0", "--quiet", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                sys.exit("the server did not start")
+            yield line.split(" at ")[1].split()[0], process.pid
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def memory_mb(pid: int) -> float:
+    """Resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+async def run_round(address: str, pid: int, clients: int, seconds: float, body: dict[str, object]) -> Round:
+    """So many clients, each asking again when it is answered, for so long."""
+    statuses: Counter[str] = Counter()
+    times: list[float] = []
+    end = time.monotonic() + seconds
+
+    async def ask_on(number: int, client: httpx.AsyncClient) -> None:
+        asked = number
+        while time.monotonic() < end and statuses.total() < MOST_REQUESTS:
+            start = time.monotonic()
+            text = SENTENCES[asked % len(SENTENCES)]
+            reply = await client.post("/api/generate", json={**body, "text": text})
+            statuses[str(reply.status_code)] += 1
+            asked += 1
+            if reply.status_code == 200:
+                times.append(time.monotonic() - start)
+            elif reply.status_code == 503:
+                await asyncio.sleep(float(reply.headers["Retry-After"]))
+
+    start = time.monotonic()
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, trust_env=False) as client:
+        await asyncio.gather(*(ask_on(number, client) for number in range(clients)))
+    spent = time.monotonic() - start
+    return Round(
+        clients,
+        len(times),
+        dict(statuses),
+        round(len(times) / spent, 2),
+        round(median(times), 2) if times else 0.0,
+        round(max(times), 2) if times else 0.0,
+        round(memory_mb(pid), 1),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", type=Path, help="default: the one in the package")
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each of three rounds")
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--json", action="store_true", help="print the rounds as JSON")
+    given = parser.parse_args()
+    options = ["--at-once", str(given.at_once), *(["--bundle", str(given.bundle)] if given.bundle else [])]
+    body: dict[str, object] = {"relation": "effect", "k": given.k}
+    with server(*options) as (address, pid):
+        rounds = [
+            asyncio.run(run_round(address, pid, clients, given.seconds, body))
+            for clients in (1, given.clients, given.clients)
+        ]
+    if given.json:
+        print(json.dumps([asdict(one) for one in rounds]))
+        return
+    print("| clients | answered | a second | median s | slowest s | statuses | server MB |")
+    print("|---|---|---|---|---|---|---|")
+    for one in rounds:
+        came = ", ".join(f"{status}: {number}" for status, number in sorted(one.statuses.items()))
+        print(
+            f"| {one.clients} | {one.answered} | {one.per_second} | {one.median_seconds} | {one.slowest_seconds} "
+            f"| {came} | {one.memory_mb} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""`cod3s serve`: the explorer page and its JSON API."""
+
+import logging
+import socket
+import webbrowser
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.options import BundleOption
+from cod3s.errors import Cod3sError, require
+from cod3s.web.limits import Limits
+
+_LIMITS = "Limits"
+_DEFAULT = Limits()
+_GRACE_SECONDS = 5  # that open answers get when the server is told to end
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve", epilog="Example: cod3s serve --port 8001 --open")(serve)
+
+
+def serve(
+    bundle: BundleOption = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 is all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    cors: Annotated[
+        list[str] | None, typer.Option("--cors", help="Let pages of this origin call the API; repeat it.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+    at_once: Annotated[
+        int, typer.Option("--at-once", min=1, help="Requests worked on together.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.at_once,
+    waiting: Annotated[
+        int, typer.Option("--waiting", min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.waiting,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", min=1, help="To wait, and again to be worked on.", rich_help_panel=_LIMITS),
+    ] = _DEFAULT.seconds,
+    max_text: Annotated[
+        int, typer.Option("--max-text", min=1, help="Characters of a sentence.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.text,
+    max_k: Annotated[
+        int, typer.Option("--max-k", min=1, help="Answers to a sentence.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.k,
+    max_beams: Annotated[
+        int, typer.Option("--max-beams", min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.beams,
+    max_candidates: Annotated[
+        int, typer.Option("--max-candidates", min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.candidates,
+    max_body: Annotated[
+        int, typer.Option("--max-body", min=1, help="Bytes of a request.", rich_help_panel=_LIMITS)
+    ] = _DEFAULT.body,
+) -> None:
+    """Serve the explorer page and its JSON API on this machine, until ctrl-C."""
+    require("fastapi", "serve")
+    uvicorn = require("uvicorn", "serve")
+    from cod3s.decode.generator import load
+    from cod3s.web.app import create_app
+
+    limits = Limits(
+        text=max_text,
+        k=max_k,
+        beams=max_beams,
+        candidates=max_candidates,
+        body=max_body,
+        at_once=at_once,
+        waiting=waiting,
+        seconds=seconds,
+    )
+    with _listen(host, port) as listener:
+        generator = load(bundle)
+        app = create_app(generator, limits, origins=cors or ())
+        logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
+        address = _address(host, listener.getsockname()[1])
+        typer.echo(f"cod3s serves the bundle {generator.facts.name} at {address} (ctrl-C ends it)")
+        if open:
+            webbrowser.open(address)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+        with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then passes it on
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that holds the address from now on: a taken one is told before models are opened."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise Cod3sError(
+            f"cannot listen on {host}, port {port}: {error.strerror}",
+            hint="choose another with --port, or --port 0 for any that is free",
+        ) from error
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,74 @@
+"""Stage 2 as a whole: a task and the signatures chosen for it in, the best sentences of each signature out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cod3s.decode.check import Checker, keep_faithful
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.players import Players
+from cod3s.decode.rerank import rank, score_sentences_backward
+from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.task import Task
+from cod3s.records import ChosenSignature
+
+
+class SentenceWriter:
+    """Writes with the models of one bundle; the checker is opened when an answer's own signature is asked for."""
+
+    def __init__(self, players: Players, checker: Callable[[], Checker]) -> None:
+        self._players, self._checker = players, checker
+
+    def __call__(self, task: Task, chosen: Sequence[Sequence[ChosenSignature]]) -> list[list[list[Candidate]]]:
+        """The candidates of each source and signature, best first: all of them go to the engine together."""
+        bins = write_sentences(
+            self._players.sentence(task.relation),
+            self._players.vocabulary,
+            task.sources,
+            [[one.signature for one in own] for own in chosen],
+            task.config,
+        )
+        return self._reranked(task, bins) if task.config.rerank_sentences == "mmi" else bins
+
+    def pick(
+        self,
+        config: DecodeConfig,
+        chosen: Sequence[ChosenSignature],
+        bins: Sequence[Sequence[Candidate]],
+        taken: set[str],
+    ) -> list[list[Candidate]]:
+        """Of one source's bins, the best of each that are not `taken`, to which they are added.
+
+        With their own signatures, and ranked or filtered by those, where that is asked for.
+        """
+        signatures = [one.signature for one in chosen]
+        if config.faithful == "none":  # only what is returned needs to be signed
+            picked = choose(bins, config.per_bin, taken)
+            return self._checker().realise(picked, signatures) if config.check else picked
+        signed = self._checker().realise(bins, signatures)
+        faithful = [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in signed]
+        return choose(faithful, config.per_bin, taken)
+
+    def _reranked(self, task: Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
+        """By MMI, with one backward call for all candidates."""
+        backward = self._players.backward(task.relation)
+        assert backward is not None  # the generator has looked
+        pairs = [
+            (source, one.text)
+            for source, own in zip(task.sources, bins, strict=True)
+            for candidates in own
+            for one in candidates
+        ]
+        scores = score_sentences_backward(backward, self._players.vocabulary, pairs)
+
+        def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+            rows = rank(
+                [one.forward for one in candidates],
+                [scores[source, one.text] for one in candidates],
+                task.config.sentence_weight,
+            )
+            return [replace(candidates[row.place], score=row.score, backward=row.backward) for row in rows]
+
+        return [
+            [reranked(source, candidates) for candidates in own]
+            for source, own in zip(task.sources, bins, strict=True)
+        ]

@@ -1,0 +1,135 @@
+"""What the server can do, without the server: questions of clients in, records of the library out."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cached_property
+from threading import Lock
+
+from cod3s import __version__
+from cod3s.bins import Atlas, open_bins
+from cod3s.bundle import bins_path
+from cod3s.decode.config import DEFAULT
+from cod3s.decode.generator import Generator
+from cod3s.decode.systems import find_system
+from cod3s.encode import Encoder, load_encoder
+from cod3s.errors import BundleError, EncoderError, MissingExtraError
+from cod3s.lsh import from_text, load_code
+from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.selection import Selection, select
+from cod3s.web.comparison import Comparison, compare
+from cod3s.web.limits import Limits
+from cod3s.web.replies import BinReply, Info, MapReply, Relation
+from cod3s.web.requests import SERVED_SYSTEMS, GenerateRequest, Question, SelectRequest
+
+NEIGHBOURS = 12
+
+
+class Explorer:
+    """One bundle and what may be asked of it; any thread may call it. Encoders are opened when first needed."""
+
+    def __init__(self, generator: Generator, limits: Limits) -> None:
+        self._generator, self._limits = generator, limits
+        self._atlases: dict[str, Atlas] = {}
+        self._drawing = Lock()
+
+    def warm_up(self) -> None:
+        """Open the engines and draw the maps."""
+        quick = DEFAULT.with_values(k=1, beam=1, signature_beam=1, max_tokens=1)
+        for relation in self._generator.facts.models:
+            self._generator.generate("it rained", relation, options=quick)
+            with suppress(BundleError):  # whoever asks for the map of a relation without bins is told
+                self._atlas(relation)
+
+    def answer(
+        self, asked: GenerateRequest, group: int | None = None
+    ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
+        """The answers as they are made, `group` bins at a time; the last is the whole set."""
+        find_system(asked.system).require_undecided(asked.model_fields_set)
+        yield from self._generator.stream(
+            asked.text,
+            asked.relation,
+            system=asked.system,
+            options=asked.options(),
+            signatures=self._wanted_bins(asked),
+            group=group,
+        )
+
+    def compare(self, asked: Question) -> Iterator[Comparison | None]:
+        """The two stages beside one beam. None after each step, the comparison at the end."""
+        yield from compare(self._generator, asked.text, asked.relation, asked.options(), self._encoder)
+
+    def select(self, asked: SelectRequest) -> Iterator[Selection]:
+        """The candidates that mean different things, in one step."""
+        yield select(asked.candidates, asked.k, method=asked.method, encoder=self._static)
+
+    def bin(self, signature: str, relation: str) -> BinReply:
+        """What is in one bin, be it empty, and which populated ones are near."""
+        atlas = self._atlas(relation)
+        from_text(signature, self._generator.facts.bits)
+        with open_bins(bins_path(self._generator.folder, relation)) as bins:
+            found = bins.get(signature)
+        return BinReply(
+            signature,
+            relation,
+            found.count if found else 0,
+            found.medoid if found else "",
+            found.samples if found else (),
+            tuple(atlas.near(signature, NEIGHBOURS)),
+        )
+
+    def map(self, relation: str, limit: int) -> MapReply:
+        """The largest bins, up to `limit`, and where they lie."""
+        return MapReply(relation, tuple(self._atlas(relation).bins[:limit]))
+
+    @cached_property
+    def info(self) -> Info:
+        """What the bundle says of itself, and what may be asked."""
+        facts = self._generator.facts
+        return Info(
+            name=facts.name,
+            version=__version__,
+            licence=facts.training.get("licence", ""),
+            bits=facts.bits,
+            encoder=facts.encoder,
+            medoids=facts.medoids,
+            relations=tuple(
+                Relation(name, facts.relations[name]["template"], facts.relations[name].get("inverse", ""))
+                for name in facts.models
+            ),
+            systems=SERVED_SYSTEMS,
+            limits=asdict(self._limits),
+            decoding=asdict(DEFAULT),
+        )
+
+    def _wanted_bins(self, asked: GenerateRequest) -> list[str] | None:
+        like = self._generator.checker.sign([asked.like]) if asked.like else []
+        return [*(asked.signatures or []), *like] or None
+
+    def _atlas(self, relation: str) -> Atlas:
+        """The relation's atlas, drawn once."""
+        self._generator.require_relation(relation)  # from here on it is one of the bundle's own names
+        with self._drawing:
+            if relation not in self._atlases:
+                self._atlases[relation] = self._draw(relation)
+            return self._atlases[relation]
+
+    def _draw(self, relation: str) -> Atlas:
+        facts, folder = self._generator.facts, self._generator.folder
+        if not bins_path(folder, relation).is_file():
+            raise BundleError(f"the bundle {facts.name} has no bins of {relation!r}", hint="export it with bins")
+        code, _ = load_code(folder / "code")
+        with open_bins(bins_path(folder, relation)) as bins:
+            return Atlas(bins, code)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        """The bundle's own; where its extra is not installed, the one of the base install."""
+        try:
+            return self._generator.encoder
+        except (MissingExtraError, EncoderError):
+            return self._static
+
+    @cached_property
+    def _static(self) -> Encoder:
+        return load_encoder("static")

@@ -1,0 +1,109 @@
+"""A page that shows the API's description, made from the OpenAPI document: nothing is loaded from elsewhere."""
+
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.responses import HTMLResponse, Response
+
+
+def manual_routes(app: FastAPI) -> APIRouter:
+    """`/api/docs` and its style sheet."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/api/docs")
+    def manual() -> Response:
+        return HTMLResponse(render(app.openapi()))
+
+    @router.get("/api/docs.css")
+    def style() -> Response:
+        return Response((files("cod3s.web") / "manual.css").read_bytes(), media_type="text/css")
+
+    return router
+
+
+def render(spec: dict[str, Any]) -> str:
+    """The OpenAPI document as a page of HTML."""
+    routes = "".join(
+        _route(path, method, route) for path, methods in spec["paths"].items() for method, route in methods.items()
+    )
+    info = spec["info"]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(info['title'])} API</title>"
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/api/docs.css"></head>'
+        "<body><main>"
+        f"<h1>The {escape(info['title'])} API</h1><p>{escape(info['description'])} "
+        f'Version {escape(info["version"])}. <a href="/openapi.json">OpenAPI document</a>, '
+        f'<a href="/">the page</a>.</p>{routes}</main></body></html>'
+    )
+
+
+def _route(path: str, method: str, route: dict[str, Any]) -> str:
+    body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    required = set(body.get("required", ()))
+    rows = [
+        (one["name"], one["schema"], one.get("description", ""), one.get("required", False))
+        for one in route.get("parameters", ())
+    ]
+    rows += [
+        (name, schema, schema.get("description", ""), name in required)
+        for name, schema in body.get("properties", {}).items()
+    ]
+    statuses = "".join(
+        f"<li><code>{status}</code> {escape(reply['description'])}</li>"
+        for status, reply in sorted(route["responses"].items())
+    )
+    about = "".join(f"<p>{_marked(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
+    return (
+        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>{about}"
+        f"{_table(rows) if rows else ''}<ul>{statuses}</ul></section>"
+    )
+
+
+def _table(rows: list[tuple[str, dict[str, Any], str, bool]]) -> str:
+    lines = "".join(
+        f"<tr><th scope=row><code>{escape(name)}</code>{'' if not needed else ' (needed)'}</th>"
+        f"<td>{escape(_kind(schema))}</td><td>{escape(about)}</td></tr>"
+        for name, schema, about, needed in rows
+    )
+    head = "<tr><th scope=col>field</th><th scope=col>is</th><th scope=col>what for</th></tr>"
+    return f"<div class=wide><table><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A schema in a few words: `integer, 1 to 30, default 10`."""
+    if "anyOf" in schema:
+        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join(kinds)
+    if "enum" in schema or "const" in schema:
+        values = [str(value) for value in schema.get("enum", [schema.get("const")])]
+        parts = [", ".join(values) if len(values) <= 8 else f"{', '.join(values[:8])} … ({len(values)} names)"]
+    else:
+        parts = [str(schema.get("type", "anything"))]
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if high is not None:
+        parts.append(f"{_number(low)} to {_number(high)}" if low is not None else f"at most {_number(high)}")
+    if "maxLength" in schema:
+        parts.append(f"at most {schema['maxLength']} characters")
+    if "maxItems" in schema:
+        parts.append(f"at most {schema['maxItems']}")
+    if "items" in schema:
+        parts.append(f"each {_kind(schema['items'])}")
+    if "pattern" in schema:
+        parts.append(f"like {schema['pattern']}")
+    if schema.get("default") is not None:
+        parts.append(f"default {schema['default']}")
+    return ", ".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
+def _marked(text: str) -> str:
+    """Text with what stands between backticks set as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))

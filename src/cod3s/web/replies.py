@@ -1,0 +1,73 @@
+"""What clients get beside the records of the library. Values only; OpenAPI tells their fields."""
+
+from dataclasses import dataclass
+
+from cod3s.bins import MappedBin, NearBin
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was wrong, and what to do next."""
+
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class ErrorReply:
+    """The body of every answer that is none."""
+
+    error: Explanation
+
+
+@dataclass(frozen=True)
+class BinReply:
+    """One bin and the populated bins nearest to it; a bin may be empty."""
+
+    signature: str
+    relation: str
+    count: int
+    medoid: str
+    samples: tuple[str, ...]
+    neighbours: tuple[NearBin, ...]
+
+
+@dataclass(frozen=True)
+class MapReply:
+    """The largest bins of a relation, the largest first, and where they lie."""
+
+    relation: str
+    bins: tuple[MappedBin, ...]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation, its completed statement and the relation that asks the other way round."""
+
+    name: str
+    template: str
+    inverse: str = ""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What is served, and what may be asked of it."""
+
+    name: str
+    version: str
+    licence: str
+    bits: int
+    encoder: str
+    medoids: str
+    relations: tuple[Relation, ...]
+    systems: tuple[str, ...]
+    limits: dict[str, int | float]
+    decoding: dict[str, str | int | float | bool]
+
+
+@dataclass(frozen=True)
+class Health:
+    """The server runs; `taken` requests are at work or wait."""
+
+    status: str
+    taken: int

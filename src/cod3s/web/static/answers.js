@@ -1,0 +1,201 @@
+/** The list of answers, a card for each bin, in the order of their numbers: pending, then filled; asked-for ones last.
+ *
+ * Holds what is shown; asks for nothing itself: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onStress`, `fetchBin`).
+ */
+
+import { make } from "./dom.js";
+import { pattern } from "./signatures.js";
+import { binWords, plural, score } from "./words.js";
+
+export class AnswerList {
+  constructor(root, callbacks) {
+    this.root = root;
+    this.callbacks = callbacks;
+    this.cards = [];
+  }
+
+  clear() {
+    this.cards = [];
+    this.root.replaceChildren();
+  }
+
+  /** Cards for chosen bins that have no answer yet. */
+  expect(chosen, { asked = false } = {}) {
+    for (const bin of chosen) {
+      const card = { bin, answers: [], asked, open: false, element: make("li", {}) };
+      this.cards.push(card);
+      this.listen(card);
+    }
+    this.renumber();
+  }
+
+  /** Adds an answer to its bin's card. */
+  fill(answer) {
+    const card = this.find(answer.signature);
+    if (!card) return;
+    card.answers.push(answer);
+    this.render(card);
+  }
+
+  /** Makes the cards of these bins agree with the final record of their request. */
+  settle(record, signatures) {
+    for (const card of this.cards.filter(({ bin }) => signatures.has(bin.signature))) {
+      const answers = record.answers.filter((answer) => answer.signature === card.bin.signature);
+      const same = answers.map(({ text }) => text).join("\n") === card.answers.map(({ text }) => text).join("\n");
+      card.answers = answers;
+      if (!same) this.render(card);
+    }
+    this.dropEmpty(signatures);
+  }
+
+  /** Removes those cards of these bins that wait for an answer that will not come. */
+  dropEmpty(signatures) {
+    for (const card of this.cards.filter(({ bin, answers }) => signatures.has(bin.signature) && !answers.length)) this.drop(card);
+    this.renumber();
+  }
+
+  remove(signature) {
+    const card = this.find(signature);
+    if (card) this.drop(card);
+    this.renumber();
+  }
+
+  drop(card) {
+    card.element.remove();
+    this.cards.splice(this.cards.indexOf(card), 1);
+  }
+
+  find(signature) {
+    return this.cards.find((card) => card.bin.signature === signature);
+  }
+
+  /** What the map lights up. */
+  marks() {
+    return this.cards.map(({ bin, answers, asked, number }) => ({ ...bin, number, asked, pending: !answers.length }));
+  }
+
+  /** All answers that are there, with whether each was asked for. */
+  answers() {
+    return this.cards.flatMap(({ answers, asked }) => answers.map((answer) => ({ ...answer, asked })));
+  }
+
+  /** Moves the focus to a bin's card. */
+  goTo(signature) {
+    const element = this.find(signature)?.element;
+    element?.focus({ preventScroll: true });
+    element?.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
+  }
+
+  stress(signature) {
+    for (const { bin, element } of this.cards) element.classList.toggle("hot", bin.signature === signature);
+  }
+
+  // Cards
+
+  listen(card) {
+    const { element, bin } = card;
+    for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => this.callbacks.onStress(bin.signature));
+    for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, () => this.callbacks.onStress(null));
+  }
+
+  renumber() {
+    this.cards.forEach((card, place) => {
+      if (card.number === place + 1) return;
+      card.number = place + 1;
+      this.render(card);
+    });
+    this.root.append(...this.cards.map((card) => card.element).filter((element) => !element.isConnected));
+  }
+
+  render(card) {
+    const { element, bin, answers, asked, number } = card;
+    const focused = element.contains(document.activeElement) ? document.activeElement.dataset.action : null;
+    element.className = ["bin", asked ? "asked" : "", answers.length ? "" : "pending"].filter(Boolean).join(" ");
+    element.tabIndex = -1;
+    element.dataset.signature = bin.signature;
+    element.setAttribute("aria-busy", String(!answers.length));
+    element.replaceChildren(
+      make("span", { class: "number", "aria-hidden": "true", text: number }),
+      make("div", { class: "body" }, ...this.texts(card), this.binLine(bin), this.facts(card), this.actions(card), this.nearby(card)),
+    );
+    if (focused) element.querySelector(`[data-action="${focused}"]`)?.focus();
+  }
+
+  texts({ answers, asked }) {
+    const badge = asked ? make("span", { class: "badge", text: "asked for" }) : null;
+    if (!answers.length) return [make("p", { class: "answer" }, make("span", { class: "writing", text: "writing…" }), badge)];
+    return answers.map((answer, place) => make("p", { class: "answer" }, make("span", { class: "text", text: answer.text }), place ? null : badge));
+  }
+
+  binLine(bin) {
+    return make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: binWords(bin) }));
+  }
+
+  facts({ bin, answers }) {
+    const scores = answers.map((answer) => score(answer.score)).join(", ");
+    return make("p", { class: "facts" },
+      make("span", { class: "bits" }, pattern(bin.signature)),
+      make("span", { text: plural(bin.count, "training sentence") }),
+      answers.length ? make("span", { text: `score ${scores}` }) : null,
+    );
+  }
+
+  actions(card) {
+    const { bin, answers, asked, number, open } = card;
+    if (!answers.length) return null;
+    const text = answers.map((answer) => answer.text).join("\n");
+    const copy = make("button", { type: "button", class: "small", "data-action": "copy", "aria-label": `Copy answer ${number}`, text: "Copy" });
+    copy.addEventListener("click", () => this.callbacks.onCopy(text, copy));
+    return make("div", { class: "actions" },
+      copy,
+      make("button", {
+        type: "button", class: "small", "data-action": "nearby", "aria-expanded": String(open),
+        "aria-label": `Bins near answer ${number}`, text: "Nearby bins", click: () => this.toggle(card),
+      }),
+      asked ? make("button", {
+        type: "button", class: "small", "data-action": "remove", "aria-label": `Remove answer ${number}`,
+        text: "Remove", click: () => this.callbacks.onRemove(bin.signature),
+      }) : null,
+    );
+  }
+
+  // Neighbouring bins: the map's keyboard equivalent
+
+  nearby(card) {
+    if (!card.open) return null;
+    const box = make("div", { class: "nearby" });
+    if (card.trouble) box.append(make("p", { class: "problem", text: card.trouble }));
+    else if (!card.around) box.append(make("p", { class: "quiet", text: "Looking…" }));
+    else box.append(...this.around(card.around));
+    return box;
+  }
+
+  around({ samples, neighbours }) {
+    const same = samples.length ? make("p", { class: "quiet", text: "In the same bin: " }, make("span", { class: "medoid", text: samples.join(" · ") })) : null;
+    const asks = neighbours.length ? "What would an answer from one of these bins be?" : "No other bin is near.";
+    const list = make("ul", {}, ...neighbours.map((bin) => make("li", {}, this.neighbour(bin))));
+    return [same, make("p", { class: "quiet", text: asks }), list].filter(Boolean);
+  }
+
+  neighbour(bin) {
+    return make("button", { type: "button", class: "neighbour", "data-action": bin.signature, click: () => this.callbacks.onAsk(bin) },
+      make("span", { class: "medoid", text: binWords(bin) }),
+      make("span", { class: "quiet", text: `${plural(bin.hamming, "bit")} away, ${plural(bin.count, "sentence")}` }),
+    );
+  }
+
+  async toggle(card) {
+    card.open = !card.open;
+    this.render(card);
+    if (!card.open || card.around) return;
+    try {
+      card.trouble = "";
+      card.around = await this.callbacks.fetchBin(card.bin.signature);
+    } catch (trouble) {
+      card.trouble = [trouble.message, trouble.hint].join(" ");
+    }
+    this.render(card);
+  }
+}
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,0 +1,329 @@
+/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar true. */
+
+import { AnswerList } from "./answers.js";
+import { Trouble, fetchBin, fetchComparison, fetchInfo, fetchMap, streamAnswers } from "./api.js";
+import { Comparison } from "./comparison.js";
+import { byId, make, say } from "./dom.js";
+import { Form } from "./form.js";
+import { MeaningMap } from "./map.js";
+import { unwarn, warn } from "./notice.js";
+import { readState, requestBody, writeState } from "./state.js";
+import { asCsv, asRecord, copy, download } from "./take.js";
+import { emptyWords, heading, introWords, plural, progressWords } from "./words.js";
+
+const SETTLE = 500; // milliseconds that a slider must rest before its change is asked for
+
+class Explorer {
+  constructor(info) {
+    this.info = info;
+    this.state = readState(location.hash, info);
+    this.record = null; // of the last run
+    this.work = new Set(); // what can be stopped
+    this.maps = new Map();
+    this.form = new Form(info, {
+      onSubmit: () => this.submit(),
+      onChange: () => this.changeSettings(),
+      onCompare: (wanted) => this.changeComparison(wanted),
+      onRelation: () => this.changeRelation(),
+    });
+    this.list = new AnswerList(byId("answers"), {
+      onAsk: (bin) => this.askFor(bin),
+      onCopy: (text, button) => this.copied(text, button),
+      onRemove: (signature) => this.forget(signature),
+      onStress: (signature) => this.map.stress(signature),
+      fetchBin: (signature) => fetchBin(signature, this.state.relation),
+    });
+    this.map = new MeaningMap(byId("map"), byId("map-speech"), {
+      onAsk: (bin) => this.askFor(bin),
+      onMark: (signature, { chosen }) => (chosen ? this.list.goTo(signature) : this.list.stress(signature)),
+    });
+    this.comparison = new Comparison();
+    this.listen();
+    this.introduce();
+  }
+
+  listen() {
+    byId("stop").addEventListener("click", () => this.stop());
+    byId("copy-all").addEventListener("click", (event) => this.copied(this.allTexts(), event.target));
+    byId("copy-link").addEventListener("click", (event) => this.copied(location.href, event.target));
+    byId("export-json").addEventListener("click", () => this.exportJson());
+    byId("export-csv").addEventListener("click", () => this.exportCsv());
+    window.addEventListener("popstate", () => this.restore());
+  }
+
+  introduce() {
+    const { name, bits, encoder, version } = this.info;
+    byId("about").textContent = `Bundle ${name} · ${bits} bits of ${encoder} · cod3s ${version}`;
+    this.restore();
+  }
+
+  /** Shows what the link says, and runs it if it has a sentence. */
+  restore() {
+    const linked = readState(location.hash, this.info);
+    this.form.write(linked);
+    this.state = { ...this.form.read(), asked: linked.asked }; // what the sliders could take of it
+    this.stop();
+    this.comparison.open(this.state.compare);
+    this.loadMap();
+    if (this.state.text && this.form.valid()) this.run();
+    else this.wipe();
+  }
+
+  // What users do
+
+  submit() {
+    if (!this.form.valid()) return;
+    const wanted = this.form.read();
+    const same = wanted.text === this.state.text && wanted.relation === this.state.relation;
+    this.state = { ...wanted, asked: same ? this.state.asked : [] };
+    history.pushState(null, "", writeState(this.state));
+    this.run();
+  }
+
+  /** A moved slider runs again what has run before, once it rests. */
+  changeSettings() {
+    clearTimeout(this.resting);
+    if (this.state.text) this.resting = setTimeout(() => this.submit(), SETTLE);
+  }
+
+  /** The answers stay; a run that is still at work looks at the switch when it ends. */
+  changeComparison(wanted) {
+    this.state.compare = wanted;
+    this.comparison.open(wanted);
+    if (this.state.text) history.replaceState(null, "", writeState(this.state));
+    if (wanted && this.record) this.working((signal) => this.compare(signal), () => this.changeComparison(true));
+  }
+
+  /** Bins belong to a relation: with another, nothing that was found holds. */
+  changeRelation() {
+    const ran = this.state.text;
+    this.state = { ...this.form.read(), text: "", asked: [] };
+    this.stop();
+    this.wipe();
+    this.loadMap();
+    if (ran && this.form.text.value.trim()) this.submit();
+  }
+
+  stop() {
+    for (const work of this.work) work.abort();
+    this.work.clear();
+    this.comparison.halt();
+    this.refresh();
+  }
+
+  /** "What would an answer from here be?" */
+  askFor({ signature, count, medoid }) {
+    if (this.list.find(signature)) {
+      this.list.goTo(signature);
+      return;
+    }
+    if (!this.state.text) {
+      if (!this.form.valid()) return;
+      this.state = { ...this.form.read(), asked: [signature] };
+      history.pushState(null, "", writeState(this.state));
+      this.run();
+      return;
+    }
+    this.state.asked.push(signature);
+    history.replaceState(null, "", writeState(this.state));
+    this.writeFrom([{ signature, count, medoid }]);
+  }
+
+  forget(signature) {
+    this.state.asked = this.state.asked.filter((one) => one !== signature);
+    history.replaceState(null, "", writeState(this.state));
+    this.list.remove(signature);
+    this.refresh();
+    byId("answers-title").focus();
+  }
+
+  // What the server is asked
+
+  /** The answers to the state's sentence, then those asked for, then the comparison. */
+  async run() {
+    this.stop();
+    this.wipe();
+    clearTimeout(this.resting);
+    const state = this.state;
+    byId("answers-title").textContent = heading(this.template(), state.text);
+    document.title = `${state.text} – cod3s explorer`;
+    await this.working(async (signal) => {
+      if (state.compare) this.comparison.wait();
+      this.record = await this.stream(requestBody(state), { signal, asked: false });
+      this.showRemarks(this.record);
+      if (state.asked.length) await this.askAgain(state.asked, signal);
+      if (state.compare) await this.compare(signal);
+    }, () => this.run());
+  }
+
+  async compare(signal) {
+    this.comparison.wait();
+    const found = await fetchComparison(requestBody(this.state), signal);
+    if (this.state.compare && !signal.aborted) this.comparison.show(found);
+  }
+
+  /** The bins that a link asks for, of which only the signatures are known. */
+  async askAgain(signatures, signal) {
+    const missing = signatures.filter((signature) => !this.list.find(signature));
+    if (missing.length) await this.stream({ ...requestBody(this.state), signatures: missing, k: missing.length }, { signal, asked: true });
+  }
+
+  writeFrom(bins) {
+    const signatures = bins.map((bin) => bin.signature);
+    this.list.expect(bins, { asked: true });
+    this.refresh();
+    this.list.goTo(signatures[0]);
+    const body = { ...requestBody(this.state), signatures, k: signatures.length };
+    return this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bins));
+  }
+
+  async stream(body, { signal, asked }) {
+    const own = new Set(body.signatures); // bins whose cards wait for this stream
+    const onEvent = (event) => !signal.aborted && this.take(event, { asked, own });
+    try {
+      const record = await streamAnswers(body, { signal, onEvent });
+      this.list.settle(record, own);
+      return record;
+    } catch (error) {
+      this.list.dropEmpty(own);
+      throw error;
+    } finally {
+      this.refresh();
+    }
+  }
+
+  take(event, { asked, own }) {
+    if (event.event === "signatures") {
+      for (const { signature } of event.signatures) own.add(signature);
+      this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { asked });
+    } else if (event.event === "answer") {
+      this.list.fill(event.answer);
+      const { number } = this.list.find(event.answer.signature) ?? {};
+      byId("announcer").append(make("span", { text: `Answer ${number}: ${event.answer.text}. ` }));
+    }
+    this.refresh();
+  }
+
+  /** Runs something that can be stopped, and says in words what ends it otherwise. */
+  async working(what, again) {
+    const controller = new AbortController();
+    this.work.add(controller);
+    this.refresh();
+    unwarn();
+    try {
+      await what(controller.signal);
+    } catch (error) {
+      if (this.work.has(controller)) this.failed(error, again);
+    } finally {
+      this.work.delete(controller);
+      this.refresh();
+    }
+  }
+
+  failed(error, again) {
+    this.comparison.halt();
+    if (!(error instanceof Trouble)) console.error(error);
+    warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Load it again." }), again);
+  }
+
+  async loadMap() {
+    const { relation } = this.state;
+    try {
+      if (!this.maps.has(relation)) this.maps.set(relation, (await fetchMap(relation)).bins);
+    } catch (trouble) {
+      byId("map-facts").textContent = `The map could not be had: ${trouble.message}`;
+      return;
+    }
+    if (relation !== this.state.relation) return; // the user has gone on
+    const bins = this.maps.get(relation);
+    byId("map-facts").textContent = `the ${bins.length.toLocaleString("en")} largest bins`;
+    this.map.show(bins);
+  }
+
+  // What is shown
+
+  wipe() {
+    this.record = null;
+    this.list.clear();
+    this.comparison.clear();
+    byId("announcer").replaceChildren();
+    byId("answers-title").textContent = "Answers";
+    say(byId("remarks"), "");
+    unwarn();
+    this.refresh();
+  }
+
+  refresh() {
+    const busy = this.work.size > 0;
+    const marks = this.list.marks();
+    const arrived = this.list.answers().length;
+    swap(byId("find"), byId("stop"), busy);
+    byId("tools").hidden = !arrived;
+    byId("progress").textContent = progress({ busy, arrived, wanted: marks.length });
+    say(byId("nothing"), marks.length || busy ? "" : this.record ? emptyWords : introWords);
+    this.map.light(marks);
+  }
+
+  showRemarks({ remarks }) {
+    byId("remarks").replaceChildren(...remarks.map((text) => make("li", { text })));
+    byId("remarks").hidden = !remarks.length;
+  }
+
+  template() {
+    return this.info.relations.find(({ name }) => name === this.state.relation).template;
+  }
+
+  // Taking along
+
+  allTexts() {
+    return this.list.answers().map(({ text }) => text).join("\n");
+  }
+
+  async copied(text, button) {
+    const before = button.textContent;
+    button.textContent = (await copy(text)) ? "Copied" : "Could not copy";
+    byId("announcer").append(make("span", { text: `${button.textContent}. ` }));
+    setTimeout(() => (button.textContent = before), 1500);
+  }
+
+  exportJson() {
+    const record = asRecord(this.taken(), this.list.answers());
+    download("answers.json", "application/json", `${JSON.stringify(record, null, 2)}\n`);
+  }
+
+  exportCsv() {
+    download("answers.csv", "text/csv", asCsv(this.taken(), this.list.answers()));
+  }
+
+  /** The record of the run; of one that was stopped, what is known. */
+  taken() {
+    const { text, relation } = this.state;
+    return this.record ?? { source: text, relation, system: "cod3s", settings: requestBody(this.state), remarks: ["stopped before the end"] };
+  }
+}
+
+/** Shows the second button in place of the first, or the other way round, without losing the focus. */
+function swap(first, second, other) {
+  const [shown, gone] = other ? [second, first] : [first, second];
+  const focused = document.activeElement === gone;
+  shown.hidden = false;
+  gone.hidden = true;
+  if (focused) shown.focus();
+}
+
+function progress({ busy, arrived, wanted }) {
+  if (!busy) return arrived ? plural(arrived, "answer") : "";
+  return wanted ? progressWords(arrived, wanted) : "looking for bins…";
+}
+
+async function start() {
+  try {
+    new Explorer(await fetchInfo());
+    unwarn();
+  } catch (error) {
+    if (!(error instanceof Trouble)) console.error(error);
+    warn(error instanceof Trouble ? error : new Trouble("The page could not start.", { retry: true }), start);
+  }
+}
+
+start();

@@ -1,0 +1,126 @@
+/** The form: the sentence, the relation and the settings on the page ↔ the state. Says what is wrong beside the field. */
+
+import { byId, make } from "./dom.js";
+import { MOST_SEED, within } from "./state.js";
+import { apartWords, countWords, relationWords, settingsWords, specificWords, textProblem } from "./words.js";
+
+const SLIDERS = ["k", "min_hamming", "sentence_weight"];
+
+export class Form {
+  constructor(info, { onSubmit, onChange, onCompare, onRelation }) {
+    this.info = info;
+    this.text = byId("text");
+    this.onSubmit = onSubmit;
+    this.offerRelations(onRelation);
+    byId("k").max = info.limits.k;
+    byId("seed").max = MOST_SEED;
+    byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
+    byId("settings").open = matchMedia("(min-width: 50rem)").matches;
+    byId("compare").addEventListener("change", (event) => onCompare(event.target.checked));
+    this.listen(onChange);
+  }
+
+  offerRelations(onRelation) {
+    const choices = this.info.relations.map((relation) =>
+      make("label", {},
+        make("input", { type: "radio", name: "relation", value: relation.name, change: () => this.relationChanged(onRelation) }),
+        make("span", { text: relationWords(relation).label })),
+    );
+    byId("relations").replaceChildren(...choices);
+  }
+
+  listen(onChange) {
+    byId("ask").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.onSubmit();
+    });
+    this.text.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      this.onSubmit();
+    });
+    this.text.addEventListener("input", () => this.describe());
+    for (const id of SLIDERS) byId(id).addEventListener("input", () => this.describe());
+    for (const id of [...SLIDERS, "search-beam", "search-sample", "seed"]) {
+      byId(id).addEventListener("change", () => {
+        this.describe();
+        onChange();
+      });
+    }
+  }
+
+  relationChanged(onRelation) {
+    this.describe();
+    this.offerExamples();
+    onRelation();
+  }
+
+  offerExamples() {
+    const examples = relationWords(this.relation()).examples;
+    const buttons = examples.map((text) => make("button", { type: "button", class: "example", text, click: () => this.take(text) }));
+    byId("examples").replaceChildren(...buttons);
+    byId("examples").parentElement.hidden = !examples.length;
+  }
+
+  take(text) {
+    this.text.value = text;
+    this.describe();
+    this.onSubmit();
+  }
+
+  relation() {
+    const name = document.querySelector("[name=relation]:checked").value;
+    return this.info.relations.find((one) => one.name === name);
+  }
+
+  /** What the form says now; `asked` is not in the form. */
+  read() {
+    return {
+      text: this.text.value.trim(),
+      relation: this.relation().name,
+      k: Number(byId("k").value),
+      min_hamming: Number(byId("min_hamming").value),
+      sentence_weight: Number(byId("sentence_weight").value),
+      search: byId("search-sample").checked ? "sample" : "beam",
+      seed: within(byId("seed").value, 0, MOST_SEED, this.info.decoding.seed),
+      compare: byId("compare").checked,
+    };
+  }
+
+  write(state) {
+    this.text.value = state.text;
+    document.querySelector(`[name=relation][value="${CSS.escape(state.relation)}"]`).checked = true;
+    for (const id of SLIDERS) byId(id).value = state[id];
+    byId(`search-${state.search}`).checked = true;
+    byId("seed").value = state.seed;
+    byId("compare").checked = state.compare;
+    this.offerExamples();
+    this.describe();
+  }
+
+  describe() {
+    const state = this.read();
+    const { bits, limits } = this.info;
+    byId("k-words").textContent = state.k;
+    byId("min_hamming-words").textContent = apartWords(state.min_hamming, bits);
+    byId("sentence_weight-words").textContent = specificWords(state.sentence_weight);
+    byId("settings-words").textContent = settingsWords(state);
+    byId("seed-row").hidden = state.search !== "sample";
+    byId("text-label").textContent = relationWords(this.relation()).field;
+    byId("text-count").textContent = countWords(this.text.value, limits.text);
+    if (this.text.getAttribute("aria-invalid") === "true" && !textProblem(this.text.value, limits.text)) this.complain("");
+  }
+
+  /** Whether the sentence can be asked; if not, says why beside it. */
+  valid() {
+    const problem = textProblem(this.text.value, this.info.limits.text);
+    this.complain(problem);
+    if (problem) this.text.focus();
+    return !problem;
+  }
+
+  complain(problem) {
+    byId("text-problem").textContent = problem;
+    this.text.setAttribute("aria-invalid", String(Boolean(problem)));
+  }
+}

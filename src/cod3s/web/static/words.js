@@ -1,0 +1,75 @@
+/** Everything that the page says in sentences of its own, from values. Knows no elements. */
+
+const RELATIONS = {
+  effect: {
+    label: "What happened next?",
+    field: "Something that happened",
+    examples: ["the power went out during dinner", "the baker overslept", "she forgot her umbrella on the bus"],
+  },
+  cause: {
+    label: "Why?",
+    field: "Something that happened",
+    examples: ["the shop closed early", "he could not fall asleep", "nobody came to the rehearsal"],
+  },
+};
+
+/** How a relation is offered: its question, the label of the field, sentences to try. */
+export function relationWords({ name, template }) {
+  return RELATIONS[name] ?? { label: `${name}: ${fillTemplate(template, "…", "…")}`, field: "Your sentence", examples: [] };
+}
+
+/** The statement that a source and an answer make. */
+export const fillTemplate = (template, source, target) =>
+  template.replace("{source}", () => source).replace("{target}", () => target);
+
+/** The heading over the answers: the statement that they end. */
+export const heading = (template, source) => fillTemplate(template, source, "…");
+
+export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+export const score = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
+
+/** What a bin is, in words: the sentence that stands for it, or that it is empty. */
+export const binWords = ({ medoid, count }) => (count && medoid ? medoid : "no training sentence has this signature");
+
+export function apartWords(minHamming, bits) {
+  return minHamming === 0 ? "any distance" : `over ${minHamming} of ${bits} bits`;
+}
+
+export function specificWords(weight) {
+  if (weight === 0) return "as the model likes";
+  return `weight ${weight.toFixed(1)}`;
+}
+
+export function settingsWords(state) {
+  const writing = state.search === "beam" ? "beam" : `sample, seed ${state.seed}`;
+  const apart = state.min_hamming ? `over ${plural(state.min_hamming, "bit")} apart` : "any distance";
+  return [plural(state.k, "answer"), apart, writing].join(" · ");
+}
+
+/** What is wrong with a sentence before anything is asked, or "". */
+export function textProblem(text, most) {
+  const length = [...text].length;
+  if (!text.trim()) return "Write a sentence first, or take one of the examples.";
+  if (length > most) return `That is ${length} characters, and at most ${most} are read: shorten it to one sentence.`;
+  return "";
+}
+
+/** How near the length of a text is to the limit; "" while there is room. */
+export function countWords(text, most) {
+  const length = [...text].length;
+  return length > 0.8 * most ? `${length} of ${most} characters` : "";
+}
+
+export const progressWords = (arrived, wanted) =>
+  arrived < wanted ? `${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
+
+export const verdictWords = (distinct, all) => `${plural(distinct, "distinct meaning")} in ${plural(all, "answer")}`;
+
+export const thresholdWords = (threshold) =>
+  `Two answers count as one when their whole statements lie within ${threshold} of each other (cosine distance).`;
+
+export const emptyWords = "No bin had a sentence to offer. Fewer bits apart, or sampling, gives the search more room.";
+
+export const introWords =
+  "Answers appear here one by one, each from another region of meaning, and light up on the map as they come.";

@@ -1,0 +1,103 @@
+"""Answers as they are made: a stream ends with the set that `generate` gives, and tells its parts before."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.generator import Generator, load
+from cod3s.errors import Cod3sError, SentenceError
+from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
+from tiny_bundle import SOURCES, TinyBundle
+
+QUICK = DecodeConfig(k=5, signature_beam=20, beam=6, samples=6, max_tokens=12, baseline_beam=6)
+
+
+@pytest.fixture(scope="module")
+def generator(tiny_bundle: TinyBundle) -> Generator:
+    return load(tiny_bundle.exact)
+
+
+def numbers(answers: tuple[Answer, ...]) -> list[float]:
+    return [value for one in answers for value in (one.score, one.forward, one.backward or 0.0)]
+
+
+def same(a: AnswerSet, b: AnswerSet) -> bool:
+    """Equal in all but the rounding of scores."""
+
+    def words(found: AnswerSet) -> list[tuple[str, str, str, int | None]]:
+        return [(one.text, one.signature, one.realised, one.hamming) for one in found]
+
+    equal = words(a) == words(b) and a.settings == b.settings and a.remarks == b.remarks
+    return equal and np.allclose(numbers(a.answers), numbers(b.answers), atol=1e-3)
+
+
+CASES = [
+    (QUICK, "cod3s", "the defaults"),
+    (QUICK.with_values(per_bin=3, min_hamming=0), "cod3s", "near bins find the same texts, which are given once"),
+    (QUICK.with_values(beam=1), "cod3s", "bins that have nothing new stay empty, and a remark counts them"),
+    (QUICK.with_values(check=True), "cod3s", "only what is chosen is signed"),
+    (QUICK.with_values(faithful="rerank"), "cod3s", "all candidates are signed before the choice"),
+    (QUICK.with_values(faithful="filter", faithful_within=1), "cod3s", "some bins lose all they have"),
+    (QUICK.with_values(rerank_sentences="none", normalise="original"), "cod3s", "scores count the signature"),
+    (QUICK.with_values(search="sample"), "cod3s", "samples are drawn all at once"),
+    (QUICK.with_values(search="sample", k=2, signature_search="exact"), "cod3s", "exact signatures"),
+    (QUICK, "s2s", "one stage has no signatures"),
+    (QUICK, "s2s-sigs", "one stage that writes signatures chooses none before"),
+]
+
+
+@pytest.mark.parametrize(("options", "system", "why"), CASES, ids=[why for *_, why in CASES])
+def test_a_stream_ends_with_what_generate_gives(
+    options: DecodeConfig, system: str, why: str, generator: Generator
+) -> None:
+    first, *made, last = generator.stream(SOURCES[0], "effect", system=system, options=options, group=2)
+    assert isinstance(last, AnswerSet)
+    assert same(last, generator.generate(SOURCES[0], "effect", system=system, options=options))
+    assert [(one.place, one.answer) for one in made if isinstance(one, AnswerMade)] == [*enumerate(last.answers)]
+    assert isinstance(first, SignaturesChosen)
+    chosen = [one.signature for one in first.signatures]
+    if system == "cod3s":
+        assert list(dict.fromkeys(one.signature for one in last)) == [
+            one for one in chosen if one in {answer.signature for answer in last}
+        ]
+    else:
+        assert chosen == []
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(group=st.integers(1, 9), k=st.integers(1, 7))
+def test_the_size_of_the_groups_changes_no_answer(group: int, k: int, generator: Generator) -> None:
+    *_, last = generator.stream(SOURCES[1], "cause", k, options=QUICK, group=group)
+    assert isinstance(last, AnswerSet)
+    assert same(last, generator.generate(SOURCES[1], "cause", k, options=QUICK))
+
+
+def test_signatures_come_before_any_sentence_is_written(generator: Generator) -> None:
+    """The first event is there although the sentences would be far too many to write."""
+    long = QUICK.with_values(k=200, beam=100, signature_beam=200, max_tokens=40)
+    first = next(generator.stream(SOURCES[0], "effect", options=long))
+    assert isinstance(first, SignaturesChosen)
+    assert len(first.signatures) > 100
+
+
+def test_signatures_of_the_user_are_the_bins_of_the_stream(generator: Generator) -> None:
+    wanted = ["01001110", "11110000"]
+    first, *_, last = generator.stream(SOURCES[0], "effect", options=QUICK, signatures=wanted)
+    assert isinstance(first, SignaturesChosen)
+    assert [one.signature for one in first.signatures] == wanted
+    assert isinstance(last, AnswerSet)
+    assert [one.signature for one in last] == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "relation", "wanted"),
+    [("", "effect", SentenceError), ("it rained", "efect", Cod3sError)],
+    ids=["nothing to answer", "a relation that is not there"],
+)
+def test_a_stream_that_cannot_be_made_says_why(
+    source: str, relation: str, wanted: type[Cod3sError], generator: Generator
+) -> None:
+    with pytest.raises(wanted):
+        next(generator.stream(source, relation, options=QUICK))
