@@ -2,8 +2,8 @@
 
     python benchmarks/serve_load.py --clients 50 --seconds 20
 
-Each client asks for answers, and when it is told to come again (503), waits as long as Retry-After says. Prints what
-was answered and how fast, the statuses that came, and the server's memory after each round.
+Each client asks for answers, and when it is told to come again (503), waits as long as Retry-After says. Prints
+what was answered and how fast, the statuses that came, and the server's memory after each round.
 """
 
 import argparse

@@ -7,7 +7,6 @@ import csv
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from browser import chromium
 from conftest import ROOT
 
 SOURCE = "the power went out during dinner"
@@ -119,16 +119,8 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        assert not os.environ.get("CI"), "CI must have chromium: run tests/system-packages"
-        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

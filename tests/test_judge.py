@@ -30,7 +30,7 @@ from cod3s.errors import Cod3sError
 from cod3s.judge.assignment import Assignment, assignment_of
 from cod3s.judge.checks import attention_checks
 from cod3s.judge.design import Made
-from cod3s.judge.guard import HEADERS, Guard, Throttle
+from cod3s.judge.guard import Guard, Throttle
 from cod3s.judge.items import TEMPLATES, answer_items, choose_questions, gold_items, mix
 from cod3s.judge.store import Store, database_url, open_store, timestamp
 from cod3s.judge.study import (
@@ -47,6 +47,7 @@ from cod3s.judge.study import (
 )
 from cod3s.judge.tokens import matches, new_token, token_hash
 from cod3s.records import Answer, AnswerSet
+from cod3s.serving.headers import HEADERS
 from conftest import ROOT, Run
 from judge_study import SYSTEMS, a_made_study, outputs_folder, served
 from postgresql_server import postgresql

@@ -17,8 +17,8 @@ from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError
 from cod3s.files import read_json, write_json
 from cod3s.selection import select
+from cod3s.serving.headers import HEADERS
 from cod3s.web.app import create_app
-from cod3s.web.headers import HEADERS
 from cod3s.web.limits import Limits
 from cod3s.web.requests import SERVED_SYSTEMS, Question
 from tiny_bundle import SOURCES, TinyBundle

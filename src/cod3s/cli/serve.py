@@ -1,7 +1,6 @@
 """`cod3s serve`: the explorer page and its JSON API."""
 
 import logging
-import socket
 import webbrowser
 from contextlib import suppress
 from typing import Annotated
@@ -9,7 +8,8 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.options import BundleOption
-from cod3s.errors import Cod3sError, require
+from cod3s.errors import require
+from cod3s.serving.listener import link, listen
 from cod3s.web.limits import Limits
 
 _LIMITS = "Limits"
@@ -72,11 +72,11 @@ def serve(
         waiting=waiting,
         seconds=seconds,
     )
-    with _listen(host, port) as listener:
+    with listen(host, port) as listener:
         generator = load(bundle)
         app = create_app(generator, limits, origins=cors or ())
         logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
-        address = _address(host, listener.getsockname()[1])
+        address = link(host, listener)
         typer.echo(f"cod3s serves the bundle {generator.facts.name} at {address} (ctrl-C ends it)")
         if open:
             webbrowser.open(address)
@@ -89,19 +89,3 @@ def serve(
         )
         with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then passes it on
             uvicorn.Server(config).run(sockets=[listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that holds the address from now on: a taken one is told before models are opened."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        raise Cod3sError(
-            f"cannot listen on {host}, port {port}: {error.strerror}",
-            hint="choose another with --port, or --port 0 for any that is free",
-        ) from error
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

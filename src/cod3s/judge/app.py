@@ -8,30 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.types import ASGIApp
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.desk import Desk, NoSuchPlaceError, Shown, Standing
-from cod3s.judge.guard import Guard, Throttle, error_body
+from cod3s.judge.guard import Guard, Throttle
 from cod3s.judge.progress import study_progress
 from cod3s.judge.store import Store
 from cod3s.judge.study import Item, Rater, Study
 from cod3s.judge.tokens import matches
-
-_STATIC = Path(__file__).parent / "static"
-_PAGES = {"/": "rate.html", "/admin": "admin.html"}
-_FILES = {
-    "judge.css": "text/css",
-    "rate.js": "text/javascript",
-    "admin.js": "text/javascript",
-    "talk.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
+from cod3s.serving.headers import SecurityHeaders
+from cod3s.serving.pages import page_routes
+from cod3s.serving.refusal import error_body
 
 
 @dataclass(frozen=True)
@@ -73,35 +67,17 @@ class Score(BaseModel):
     key: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
-def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> Guard:
+def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> ASGIApp:
     """The study as an ASGI app, guarded."""
     options = options or ServerOptions()
     app = FastAPI(title="cod3s judge", docs_url=None, redoc_url=None, openapi_url=None)
     desk = Desk(study, items, store)
     _add_errors(app)
-    _add_pages(app)
+    app.include_router(page_routes(Path(__file__).parent / "static", {"/": "rate.html", "/admin": "admin.html"}))
+    app.get("/healthz")(lambda: {"status": "ok"})
     _add_raters(app, desk, options)
     _add_admin(app, study, items, store, options.admin_token_hash or study.admin_token_hash)
-    return Guard(app, max_body=options.max_body, in_flight=options.in_flight)
-
-
-def _add_pages(app: FastAPI) -> None:
-    """Every file is read once, by a fixed name: no path from a request reaches the disk."""
-    for path, file in _PAGES.items():
-        app.get(path, include_in_schema=False)(_serves((_STATIC / file).read_bytes(), "text/html"))
-    for file, kind in _FILES.items():
-        app.get(f"/static/{file}", include_in_schema=False)(_serves((_STATIC / file).read_bytes(), kind))
-
-    @app.get("/healthz")
-    def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-
-def _serves(content: bytes, kind: str) -> Any:
-    async def serve() -> Response:
-        return Response(content, media_type=kind)
-
-    return serve
+    return SecurityHeaders(Guard(app, max_body=options.max_body, in_flight=options.in_flight))
 
 
 def _add_raters(app: FastAPI, desk: Desk, options: ServerOptions) -> None:

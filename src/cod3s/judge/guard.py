@@ -1,4 +1,4 @@
-"""What stands between the network and the pages: limits on bodies and on requests in flight, security headers.
+"""What stands between the network and the pages: limits on bodies and on requests in flight.
 
 Plain ASGI; knows nothing about studies.
 """
@@ -8,27 +8,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_BODY_SECONDS = 15.0  # a body that comes slower would hold its place for as long as its sender likes
+from cod3s.serving.refusal import error_body
 
-HEADERS = {
-    # Scripts and styles come from this server's own files: nothing inline, nothing from elsewhere.
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-    "cache-control": "no-store",
-}
+_BODY_SECONDS = 15.0  # a body that comes slower would hold its place for as long as its sender likes
 
 
 class Throttle:
@@ -52,7 +38,7 @@ class Throttle:
 
 
 class Guard:
-    """Wraps an app: adds the headers, refuses bodies over `max_body` bytes and more than `in_flight` requests."""
+    """Wraps an app: refuses bodies over `max_body` bytes and more than `in_flight` requests."""
 
     def __init__(
         self, app: ASGIApp, *, max_body: int, in_flight: int, body_seconds: float = _BODY_SECONDS
@@ -64,9 +50,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        guarded = _with_headers(send)
         if self._now >= self._in_flight:
-            await _refuse(guarded, 503, "the server is busy", "try again in a moment", retry=True)
+            await _refuse(send, 503, "the server is busy", "try again in a moment", retry=True)
             return
         self._now += 1
         try:
@@ -74,19 +59,14 @@ class Guard:
                 with anyio.fail_after(self._body_seconds):
                     body = await _read(receive, self._max_body)
             except TimeoutError:
-                await _refuse(guarded, 408, "the request came too slowly", "send it again")
+                await _refuse(send, 408, "the request came too slowly", "send it again")
                 return
             if body is None:
-                await _refuse(guarded, 413, f"the request has more than {self._max_body} bytes", "send less")
+                await _refuse(send, 413, f"the request has more than {self._max_body} bytes", "send less")
                 return
-            await self._app(scope, _replayed(body, receive), guarded)
+            await self._app(scope, _replayed(body, receive), send)
         finally:
             self._now -= 1
-
-
-def error_body(message: str, hint: str = "") -> dict[str, Any]:
-    """The shape of every error that the pages' API answers."""
-    return {"error": {"message": message, "hint": hint}}
 
 
 async def _read(receive: Receive, most: int) -> bytes | None:
@@ -114,17 +94,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
-
-
-def _with_headers(send: Send) -> Send:
-    async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            own = {name for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
-            message = {**message, "headers": [*message["headers"], *more]}
-        await send(message)
-
-    return guarded
 
 
 async def _refuse(send: Send, status: int, message: str, hint: str, *, retry: bool = False) -> None:

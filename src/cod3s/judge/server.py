@@ -1,16 +1,15 @@
 """Running a study's server: a folder and an address in, pages until it is told to stop."""
 
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
 
-from cod3s.errors import Cod3sError
 from cod3s.judge.app import ServerOptions, create_app
 from cod3s.judge.store import database_url, open_store
 from cod3s.judge.study import read_items, read_study
+from cod3s.serving.listener import link, listen
 
 
 def serve_study(
@@ -24,28 +23,10 @@ def serve_study(
 ) -> None:
     """Serve until ctrl-C; `announce` is told the address once the port is ours."""
     study, items = read_study(folder), read_items(folder)
-    with open_store(database_url(folder, database), study) as store, _listening(host, port) as listener:
+    with open_store(database_url(folder, database), study) as store, listen(host, port) as listener:
         app = create_app(study, items, store, options)
         # No access log: it would hold what raters do. No server header: it helps nobody but attackers.
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
-        announce(_address(host, listener.getsockname()[1]))
+        announce(link(host, listener))
         with suppress(KeyboardInterrupt):  # raised once more after the server has ended in good order
             uvicorn.Server(config).run(sockets=[listener])
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        raise Cod3sError(
-            f"the address {host}:{port} cannot be used: {error.strerror or error}",
-            hint="another program may hold it; try --port 0 for any free one",
-        ) from error
-    return listener
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

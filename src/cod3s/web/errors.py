@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from cod3s.errors import Cod3sError, MissingExtraError
-from cod3s.web.headers import HEADERS
+from cod3s.serving.headers import HEADERS
+from cod3s.serving.refusal import error_body
 from cod3s.web.refusals import RefusedError
 
 _HINTS = {404: "GET /api/docs lists what there is", 405: "the header Allow names the methods that are answered"}
@@ -60,4 +61,4 @@ async def _unforeseen(_: Request, error: Exception) -> Response:
 
 
 def _reply(status: int, headers: Any = None, *, message: str, hint: str) -> Response:
-    return JSONResponse({"error": {"message": message, "hint": hint}}, status, headers)
+    return JSONResponse(error_body(message, hint), status, headers)
