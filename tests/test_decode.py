@@ -13,6 +13,7 @@ from cod3s.bench import bench_sentences
 from cod3s.decode.check import keep_faithful
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.distance import keep_apart
+from cod3s.decode.freshness import fresh_first, is_stale
 from cod3s.decode.players import Player, Players, open_players
 from cod3s.decode.rerank import (
     mean_log_prob,
@@ -343,6 +344,8 @@ def test_baselines_and_oracles_have_names_too() -> None:
     assert not find_system("cod3s-mmi-mmi").oracle
     assert find_system("cod3s-mmi-mmi-rs-faithful").configure(DEFAULT).faithful == "rerank"
     assert find_system("cod3s-mmi-mmi-rs").configure(DEFAULT).faithful == "none"
+    assert find_system("cod3s-mmi-mmi-fresh").configure(PAPER).fresh
+    assert not find_system("cod3s-mmi-mmi").configure(PAPER).fresh
 
 
 def test_a_misspelt_system_is_told_the_nearest() -> None:
@@ -368,3 +371,28 @@ def test_the_signature_role_is_played_by_the_sentence_role_where_it_is_absent(ti
 
 def test_mean_log_prob_counts_the_end() -> None:
     assert mean_log_prob(Hypothesis((1, 2, 3), -2.0, 4)) == -0.5
+
+
+STALE = [
+    ("the boy broke his leg", "the boy broke his leg", True, "a copy"),
+    ("the boy broke his leg", "he broke the leg", True, "other small words are nothing new"),
+    ("he lost his job", "he didn't have a job", False, "what was not there is something new"),
+    ("she moved to another city", "she moves to another city", True, "other forms of the same words"),
+    ("the milk had gone sour", "he put the milk in the milk", True, "a word twice"),
+    ("he was tired", "he slept and slept", True, "a word twice, whatever was meant"),
+    ("it rained", "the street and the roof were wet", False, "small words may come again"),
+    ("it rained", "it was", True, "small words alone say nothing"),
+    ("", "it rained", False, "anything is new to nothing"),
+]
+
+
+@pytest.mark.parametrize(("source", "text", "stale", "why"), STALE, ids=[row[3] for row in STALE])
+def test_what_only_repeats_is_stale(source: str, text: str, stale: bool, why: str) -> None:
+    assert is_stale(source, text) == stale, why
+
+
+def test_stale_candidates_come_behind_the_others_and_keep_their_order() -> None:
+    texts = ["it rained", "we got wet", "it rained again and again", "she laughed"]
+    rows = [Candidate(text, -place, -place) for place, text in enumerate(texts)]
+    found = [one.text for one in fresh_first("it rained", rows)]
+    assert found == ["we got wet", "she laughed", "it rained", "it rained again and again"]

@@ -81,6 +81,14 @@ PerBinOption = Annotated[
     int | None, typer.Option("--per-bin", help="Answers of each bin; 1.", rich_help_panel=_STAGE_2)
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of sampling; 1234.", rich_help_panel=_STAGE_2)]
+FreshOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--fresh/--any",
+        help="Put answers that only repeat the source or themselves last, or leave them; fresh.",
+        rich_help_panel=_STAGE_2,
+    ),
+]
 CheckOption = Annotated[
     bool, typer.Option("--check", help="Sign the answers and compare with their bins.", rich_help_panel=_CHECK)
 ]
@@ -116,6 +124,7 @@ def generate(
     diversity_penalty: PenaltyOption = None,
     temperature: TemperatureOption = None,
     rerank_sentences: RerankSentencesOption = None,
+    fresh: FreshOption = None,
     per_bin: PerBinOption = None,
     seed: SeedOption = None,
     check: CheckOption = False,
@@ -147,6 +156,7 @@ def generate(
         "rerank_sentences": rerank_sentences,
         "per_bin": per_bin,
         "seed": seed,
+        "fresh": fresh,
         "faithful": faithful,
     }
     values = {name: value for name, value in given.items() if value is not None}

@@ -43,9 +43,9 @@ def open_checker(folder: Path, encoder: Encoder) -> Checker:
 
 
 def keep_faithful(own: Sequence[Candidate], *, mode: str, within: int) -> list[Candidate]:
-    """One bin's candidates, ranked or filtered by how near their own signatures are to the bin's."""
+    """One bin's candidates, best first, ranked or filtered by how near their own signatures are to the bin's."""
     if mode == "rerank":
-        return sorted(own, key=lambda one: (one.hamming or 0, -one.score))
+        return sorted(own, key=lambda one: one.hamming or 0)
     if mode == "filter":
         return [one for one in own if (one.hamming or 0) <= within]
     return list(own)

@@ -72,6 +72,7 @@ class DecodeConfig:
     rerank_sentences: str = "auto"
     sentence_weight: float = 0.3  # lambda_y of MMI
     normalise: str = "text"
+    fresh: bool = True  # what only repeats the source or itself comes behind a bin's other candidates
     per_bin: int = 1
     max_tokens: int = 40
     # What the answers turned out to mean
@@ -112,7 +113,9 @@ class DecodeConfig:
 
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
-PAPER = DecodeConfig(rerank_signatures="mmi", rerank_sentences="mmi", apart="refill", normalise="original")
+PAPER = DecodeConfig(
+    rerank_signatures="mmi", rerank_sentences="mmi", apart="refill", normalise="original", fresh=False
+)
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 
 

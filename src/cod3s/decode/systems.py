@@ -5,6 +5,7 @@
 | cod3s | the two stages with the options as given |
 | cod3s-SIGNATURE-SENTENCE | SIGNATURE is beam, mmi, exact, prior or oracle; SENTENCE is beam, mmi, rs or mmi-rs |
 | …-no-hamming | the same without the Hamming rule |
+| …-fresh | of a bin's candidates none that only repeats the source or itself, if there is another |
 | …-faithful | of a bin's candidates the one whose own signature is nearest to it; needs the encoder |
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
@@ -61,16 +62,21 @@ class System:
 
 def _cod3s_systems() -> list[System]:
     found = [System("cod3s", COD3S)]
-    for signature, sentence, hamming, faithful in product(_SIGNATURES, _SENTENCES, (True, False), (False, True)):
+    for signature, sentence, hamming, fresh, faithful in product(
+        _SIGNATURES, _SENTENCES, (True, False), (False, True), (False, True)
+    ):
         oracle = signature == "oracle"
         if oracle and not hamming:  # given signatures are never held against each other
             continue
         values: dict[str, str | int] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
         if not hamming:
             values["min_hamming"] = 0
+        if fresh:
+            values["fresh"] = True
         if faithful:
             values["faithful"] = "rerank"
-        name = f"cod3s-{signature}-{sentence}" + ("" if hamming else "-no-hamming") + "-faithful" * faithful
+        switches = "-no-hamming" * (not hamming) + "-fresh" * fresh + "-faithful" * faithful
+        name = f"cod3s-{signature}-{sentence}{switches}"
         found.append(System(name, COD3S, values, oracle))
     return found
 
@@ -89,7 +95,11 @@ def find_system(name: str) -> System:
     """The system called `name`."""
     if name in SYSTEMS:
         return SYSTEMS[name]
-    short = ["cod3s", "cod3s-SIGNATURE-SENTENCE[-no-hamming][-faithful]", *(system.name for system in _BASELINES)]
+    short = [
+        "cod3s",
+        "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful]",
+        *(system.name for system in _BASELINES),
+    ]
     hint = did_you_mean(name, SYSTEMS)
     raise Cod3sError(
         f"no system is called {name!r}",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from cod3s.decode.check import Checker, keep_faithful
 from cod3s.decode.config import DecodeConfig
+from cod3s.decode.freshness import fresh_first
 from cod3s.decode.players import Players
 from cod3s.decode.rerank import rank, score_sentences_backward
 from cod3s.decode.sentences import Candidate, choose, write_sentences
@@ -27,7 +28,14 @@ class SentenceWriter:
             [[one.signature for one in own] for own in chosen],
             task.config,
         )
-        return self._reranked(task, bins) if task.config.rerank_sentences == "mmi" else bins
+        if task.config.rerank_sentences == "mmi":
+            bins = self._reranked(task, bins)
+        if task.config.fresh:
+            bins = [
+                [fresh_first(source, candidates) for candidates in own]
+                for source, own in zip(task.sources, bins, strict=True)
+            ]
+        return bins
 
     def pick(
         self,

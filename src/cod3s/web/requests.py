@@ -66,6 +66,7 @@ class Question(Body):
         DEFAULT.sentence_weight, ge=0, le=1e6, description="Weight of mmi: more is more specific to the text."
     )
     normalise: Literal["text", "original"] = Field("text", description="Whether scores count the signature.")
+    fresh: bool = Field(DEFAULT.fresh, description="Put what only repeats the text or itself last.")
     per_bin: int = Field(DEFAULT.per_bin, ge=1, description="Answers of each bin.")
     max_tokens: int = Field(DEFAULT.max_tokens, ge=1, description="Length of an answer.")
     check: bool = Field(False, description="Sign the answers and compare with their bins.")
