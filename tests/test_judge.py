@@ -830,7 +830,7 @@ def test_serve_ends_with_ctrl_c_and_says_when_a_port_is_taken(cod3s: Run, made: 
         assert refused.status_code == 401, "a new token takes the place of the old one"
         done = cod3s("judge", "serve", "study", "--port", address.rpartition(":")[2])
         assert done.returncode == 1
-        assert "cannot be used" in done.stderr
+        assert "cannot listen on" in done.stderr
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
