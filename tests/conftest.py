@@ -8,12 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from cod3s.encode import Encoder, load_encoder
 from tiny_bundle import TinyBundle, make_tiny_bundle
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
+
+# A busy machine is no failure: properties are about what is computed, not how fast.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
