@@ -3,7 +3,7 @@
 The limit is what a plain large matrix product reaches in the same run; torch counts the work of a step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -124,9 +124,9 @@ def _vocabulary(shape: Shape, config: TrainConfig, folder: Path) -> tuple[Vocabu
 def _batches(words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
     """Batches of the `sentence` role, the one that costs the most."""
     draw = np.random.default_rng(config.seed)
-    signatures: Sequence[str] = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, _BITS))]
+    signatures = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, _BITS))]
     texts = made_sentences(2 * _PAIRS, config.seed + 1)
-    rows = Rows(texts[:_PAIRS], texts[_PAIRS:], list(signatures), list(signatures), ["made"] * _PAIRS)
+    rows = Rows(texts[:_PAIRS], texts[_PAIRS:], signatures, signatures, ["made"] * _PAIRS)
     table = PairTable(rows, words, reader.read, {})
     examples = Examples([lesson(_RELATION, "sentence", {_RELATION: table}, {})], words, reader.nothing)
     stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)

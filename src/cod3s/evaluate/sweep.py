@@ -22,7 +22,7 @@ from cod3s.evaluate.report import OUTPUTS, render_page, report_line
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.evaluate.tables import Cell, Part, Table, markdown
-from cod3s.files import replaced_file, write_json
+from cod3s.files import write_json, write_text
 
 SYSTEM = "cod3s-mmi-mmi"
 FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")
@@ -139,9 +139,8 @@ def write_sweep(folder: Path, found: Sweep) -> None:
     page = render_page(
         title="Sweep", line=found.line, settings=found.settings, tables=[table], plots=sweep_plots(found)
     )
-    for name, text in (("sweep.md", f"# Sweep\n\n{markdown(table)}\n{found.line}\n"), ("sweep.html", page)):
-        with replaced_file(folder / name) as partial:
-            partial.write_text(text, encoding="utf-8")
+    write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{found.line}\n")
+    write_text(folder / "sweep.html", page)
 
 
 def sweep_table(found: Sweep) -> Table:
