@@ -2,6 +2,8 @@
 
     python benchmarks/quantization.py INT8 FLOAT32 CORPUS
 
+The int8 one twice: computed in float32, which is the default, and in int8.
+
 Scores: the log-probability a token of dev targets after their own signature. Answers: ten of each of dev's first
 sources, by the default settings.
 """
@@ -19,9 +21,9 @@ from cod3s.train.pairs import read_rows
 SCORED, ANSWERED = 500, 40
 
 
-def token_scores(bundle: str, relation: str, corpus: Path) -> np.ndarray:
+def token_scores(bundle: str, relation: str, corpus: Path, compute: str) -> np.ndarray:
     """Mean log-probability a token of each dev target, end included."""
-    players = open_players(Path(bundle), threads=None)
+    players = open_players(Path(bundle), compute=compute)
     player, words = players.sentence(relation), players.vocabulary
     rows = read_rows(corpus, relation, "dev").first(SCORED)
     requests = [
@@ -45,16 +47,20 @@ def same(ours: list[AnswerSet], theirs: list[AnswerSet]) -> tuple[float, float, 
 
 def main(int8: str, float32: str, corpus: str) -> None:
     print(
-        "| relation | log-prob a token, int8 − float32: mean, mean of absolute, largest | same bins | same texts"
-        " | same first answer |"
+        "| relation | computed in | log-prob a token, int8 − float32: mean, mean of absolute, largest | same bins"
+        " | same texts | same first answer |"
     )
-    print("|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|")
     for relation in load(int8).facts.relations:
-        moved = token_scores(int8, relation, Path(corpus)) - token_scores(float32, relation, Path(corpus))
+        exact = token_scores(float32, relation, Path(corpus), "float32")
         sources = read_rows(Path(corpus), relation, "dev").source[:ANSWERED]
-        shares = same(load(int8).generate(sources, relation), load(float32).generate(sources, relation))
-        figures = f"{moved.mean():+.4f}, {abs(moved).mean():.4f}, {abs(moved).max():.3f}"
-        print(f"| {relation} | {figures} | " + " | ".join(f"{100 * share:.0f} %" for share in shares) + " |")
+        answers = load(float32).generate(sources, relation)
+        for compute in ("float32", "int8"):
+            moved = token_scores(int8, relation, Path(corpus), compute) - exact
+            shares = same(load(int8, compute=compute).generate(sources, relation), answers)
+            figures = f"{moved.mean():+.4f}, {abs(moved).mean():.4f}, {abs(moved).max():.3f}"
+            cells = " | ".join(f"{100 * share:.0f} %" for share in shares)
+            print(f"| {relation} | {compute} | {figures} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

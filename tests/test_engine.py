@@ -184,9 +184,10 @@ def test_only_these_tokens_are_written(players: Players) -> None:
     assert all(len(one.tokens) == one.length == 3 and set(one.tokens) <= set(only) for one in found)
 
 
-def test_int8_stays_near_to_float32(tiny_bundle: TinyBundle, players: Players) -> None:
-    """Measured on this model: 0.035 nats a token between the scores, the same best text for 87 of 96 sources."""
-    small = open_players(tiny_bundle.small)
+@pytest.mark.parametrize(("compute", "most"), [("float32", 0.02), ("int8", 0.1)])
+def test_int8_stays_near_to_float32(compute: str, most: float, tiny_bundle: TinyBundle, players: Players) -> None:
+    """Computed in int8, 0.035 nats a token between the scores, the same best text for 87 of 96 sources."""
+    small = open_players(tiny_bundle.small, compute=compute)
     player, own = players.plain("effect"), small.plain("effect")
     sources = [f"{who} {event} {where}" for who in WHO for where in WHERE[:3] for event in EVENTS]
     requests = [player.request(source) for source in sources]
@@ -195,7 +196,7 @@ def test_int8_stays_near_to_float32(tiny_bundle: TinyBundle, players: Players) -
     assert sum(a.tokens == b.tokens for a, b in zip(exact, near, strict=True)) >= 0.75 * len(sources)
     scored = own.engine.score(requests, [one.tokens for one in exact])
     apart = [abs(a.log_prob - b.log_prob) / a.length for a, b in zip(exact, scored, strict=True)]
-    assert np.mean(apart) < 0.1
+    assert np.mean(apart) < most
 
 
 LENGTHS = [

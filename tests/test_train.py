@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from cod3s.bundle import read_facts, verify
+from cod3s.bundle import open_own_encoder, read_facts, verify
 from cod3s.cli.train import train as command
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
+from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError
 from cod3s.export import export
 from cod3s.model.roles import ROLES
@@ -216,11 +217,12 @@ def test_a_separate_layout_trains_one_model_a_role(corpus: Path, tmp_path: Path)
     verify(tmp_path / "bundle", facts)
 
 
-def test_a_warm_model_trains_and_exports(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_warm_model_trains_and_exports(frozen: bool, fast: Encoder, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(made_up_pairs(60))
     config = PrepareConfig(relation="effect", orders="all", filter="none", dev=6, test=0, held_out=0.2)
     prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
-    tiny = PRESETS["tiny-warm"].with_values(epochs=1, evaluate_every=5)
+    tiny = PRESETS["tiny-warm"].with_values(epochs=1, evaluate_every=5, freeze_encoder=frozen)
     assert train(tmp_path / "corpus", tmp_path / "run", tiny)["shared"]["loss"] > 0
     facts = export(
         tmp_path / "run",
@@ -235,6 +237,9 @@ def test_a_warm_model_trains_and_exports(tmp_path: Path) -> None:
     card = (tmp_path / "bundle" / "MODEL_CARD.md").read_text()
     assert "CC0-1.0" in card
     assert "Likes names." in card
+    assert facts.own_encoder == ("shared" if frozen else ""), "a tuned encoder is no longer the one that signed"
+    if own := open_own_encoder(tmp_path / "bundle", facts):
+        assert np.allclose(own.encode(["he ran"]), fast.encode(["he ran"]), atol=0.02)
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "newer", "no json", "outside"])

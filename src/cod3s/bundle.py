@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cod3s.encode import Encoder
 from cod3s.errors import BundleError
 from cod3s.files import read_json, sha256, write_json
 from cod3s.model.roles import all_tags
@@ -39,6 +40,7 @@ class BundleFacts:
     relations: dict[str, dict[str, str]]  # name → template, inverse
     models: dict[str, dict[str, str]]  # relation → role → folder under models/
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
+    own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if one does
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT
@@ -111,6 +113,15 @@ def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
     return Vocabulary(
         pieces, all_tags(facts.models), SignatureTokens(facts.bits, facts.bits_per_token, facts.positional)
     )
+
+
+def open_own_encoder(folder: Path, facts: BundleFacts) -> Encoder | None:
+    """The encoder that signs, taken out of the model that reads with it; None where none does."""
+    if not facts.own_encoder:
+        return None
+    from cod3s.encode.fast import open_inner_encoder
+
+    return open_inner_encoder(folder / "models" / facts.own_encoder, folder / "source.json")
 
 
 def sizes(folder: Path, facts: BundleFacts) -> dict[str, int]:

@@ -9,7 +9,8 @@ import numpy as np
 from cod3s import __version__
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.convert import read_weights
+from cod3s.encode.minilm import FAST_ID, minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.files import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_transformer
@@ -68,6 +69,7 @@ def export(
             }
             for relation in relations
         },
+        own_encoder=next((member.name for member in own if _signs(run / member.name / "model", facts)), ""),
         training={
             "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
@@ -89,6 +91,19 @@ def export(
         (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
         write_facts(partial, bundle)
     return read_facts(output)
+
+
+def _signs(model: Path, facts: dict[str, Any]) -> bool:
+    """Whether the model reads with the very encoder that signed its targets: all-MiniLM-L6-v2, left as it was."""
+    if not SHAPES[facts["config"]["shape"]].warm or facts["encoder"] != FAST_ID:
+        return False
+    published = read_weights(minilm_folder())
+    found = read_weights(model)
+    return all(
+        np.array_equal(found[f"encoder.{name}"], tensor)
+        for name, tensor in published.items()
+        if f"encoder.{name}" in found
+    )
 
 
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,14 @@ from cod3s.signing import encode_sentences, open_encoder
 
 # Wide rather than good: many bins of many sources, a short beam in each, nothing reranked.
 WIDELY = DecodeConfig(
-    k=20, signature_beam=40, rerank_signatures="none", min_hamming=0, beam=3, rerank_sentences="none", per_bin=3
+    k=20,
+    signature_beam=40,
+    rerank_signatures="none",
+    min_hamming=0,
+    beam=3,
+    rerank_sentences="none",
+    per_bin=3,
+    faithful="none",
 )
 
 

@@ -59,7 +59,7 @@ def bench_decoding(
     bundle: RandomBundle, sources: Sequence[str], config: DecodeConfig, *, threads: int, progress: Progress
 ) -> list[StageSpeed]:
     """The stages' times on the same sources, and their sum in the last row."""
-    players = {name: open_players(folder, threads) for name, folder in bundle.folders.items()}
+    players = {name: open_players(folder, threads, compute=name) for name, folder in bundle.folders.items()}
     peer = Peer(bundle, threads)
     warm = config.with_values(k=1, signature_beam=2, beam=2, max_tokens=2)
     runs: dict[str, Callable[[Sequence[str], DecodeConfig], Times]] = {

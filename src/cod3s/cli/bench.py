@@ -215,4 +215,4 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         for row in growth
     ]
     heads = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
-    print_table("Growth with inputs and k (int8)", heads, grown, settings)
+    print_table("Growth with inputs and k (weights in int8, computed in float32)", heads, grown, settings)

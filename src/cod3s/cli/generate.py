@@ -94,7 +94,11 @@ CheckOption = Annotated[
 ]
 FaithfulOption = Annotated[
     str | None,
-    typer.Option("--faithful", help="rerank or filter by how near they are.", rich_help_panel=_CHECK),
+    typer.Option(
+        "--faithful",
+        help="rerank or filter by how near they are; auto reranks where the bundle can tell by itself.",
+        rich_help_panel=_CHECK,
+    ),
 ]
 
 

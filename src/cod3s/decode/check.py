@@ -46,9 +46,7 @@ def keep_faithful(own: Sequence[Candidate], *, mode: str, within: int) -> list[C
     """One bin's candidates, best first, ranked or filtered by how near their own signatures are to the bin's."""
     if mode == "rerank":
         return sorted(own, key=lambda one: one.hamming or 0)
-    if mode == "filter":
-        return [one for one in own if (one.hamming or 0) <= within]
-    return list(own)
+    return [one for one in own if (one.hamming or 0) <= within]
 
 
 def _distance(a: str, b: str) -> int:

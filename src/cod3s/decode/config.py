@@ -11,7 +11,7 @@ CHOICES = {
     "search": ("beam", "sample"),
     "rerank_sentences": ("auto", "mmi", "none"),
     "normalise": ("text", "original"),
-    "faithful": ("none", "rerank", "filter"),
+    "faithful": ("auto", "rerank", "filter", "none"),
 }
 _AT_LEAST_ONE = (
     "k",
@@ -49,7 +49,9 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How k answers are found. `auto` reranks by MMI where the bundle has the backward model, else not.
+    """How k answers are found. `auto` reranks where the bundle itself has what it takes, else not.
+
+    For MMI that is a backward model; for the candidates' own signatures, an encoder inside one of its models.
 
     A beam is never narrower than the number of results that it must give.
     """
@@ -77,7 +79,7 @@ class DecodeConfig:
     max_tokens: int = 40
     # What the answers turned out to mean
     check: bool = False
-    faithful: str = "none"
+    faithful: str = "auto"
     faithful_within: int = 2  # `filter` drops what lies more bits than this from its bin
     seed: int = 1234  # of sampling
     # Systems of one stage (appendix B of the paper)
@@ -100,7 +102,7 @@ class DecodeConfig:
     @property
     def needs_encoder(self) -> bool:
         """Whether the answers' own signatures are asked for."""
-        return self.check or self.faithful != "none"
+        return self.check or self.faithful in ("rerank", "filter")
 
     def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
         """A copy with some values changed; an unknown name is an error that says the nearest."""
@@ -114,7 +116,12 @@ class DecodeConfig:
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
 PAPER = DecodeConfig(
-    rerank_signatures="mmi", rerank_sentences="mmi", apart="refill", normalise="original", fresh=False
+    rerank_signatures="mmi",
+    rerank_sentences="mmi",
+    apart="refill",
+    normalise="original",
+    fresh=False,
+    faithful="none",
 )
 PRESETS = {"default": DEFAULT, "paper": PAPER}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from cod3s import __version__
-from cod3s.bundle import BundleFacts, default_bundle
+from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines import write_plainly, write_signed
 from cod3s.decode.check import Checker, open_checker
 from cod3s.decode.chooser import SignatureChooser
@@ -22,6 +22,7 @@ from cod3s.decode.torch_systems import TorchSystems
 from cod3s.decode.writer import SentenceWriter
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, SentenceError
+from cod3s.model.engine import COMPUTE
 from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signing import open_encoder
 from cod3s.text import clean, for_modelling
@@ -31,19 +32,34 @@ BATCH = 16  # sources decoded together: more make it no faster and hold more mem
 
 
 def load(
-    path: str | Path | None = None, *, encoder: Encoder | None = None, threads: int | None = None
+    path: str | Path | None = None,
+    *,
+    encoder: Encoder | None = None,
+    threads: int | None = None,
+    compute: str = COMPUTE,
 ) -> "Generator":
-    """The generator of the bundle at `path`; without one, of the bundle that ships with the package."""
-    return Generator(default_bundle() if path is None else Path(path), encoder=encoder, threads=threads)
+    """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
+
+    `compute` is what the engine multiplies in: `float32`, or `int8` for speed where the processor is made for it.
+    """
+    folder = default_bundle() if path is None else Path(path)
+    return Generator(folder, encoder=encoder, threads=threads, compute=compute)
 
 
 class Generator:
     """Answers from one bundle. Engines are opened when first needed; safe to call from several threads."""
 
-    def __init__(self, folder: Path, *, encoder: Encoder | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        encoder: Encoder | None = None,
+        threads: int | None = None,
+        compute: str = COMPUTE,
+    ) -> None:
         self.folder, self._encoder = folder, encoder
         self._workers = threads or os.cpu_count() or 1
-        self._players: Players = open_players(folder, threads)
+        self._players: Players = open_players(folder, threads, compute)
         self._choose_signatures = SignatureChooser(folder, self._players)
         self._write_sentences = SentenceWriter(self._players, lambda: self.checker)
 
@@ -58,8 +74,8 @@ class Generator:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder that signed the bundle's training targets, opened when first asked for."""
-        return self._encoder or open_encoder(self.facts.encoder)
+        """The encoder that signed the bundle's training targets, or the bundle's own copy; opened when needed."""
+        return self._encoder or open_own_encoder(self.folder, self.facts) or open_encoder(self.facts.encoder)
 
     @cached_property
     def checker(self) -> Checker:
@@ -179,8 +195,8 @@ class Generator:
         chosen = self._choose_signatures(task)
         bins = self._write_sentences(task, chosen)
         picked = [
-            self._write_sentences.pick(task.config, signatures, own, set())
-            for signatures, own in zip(chosen, bins, strict=True)
+            self._write_sentences.pick(task.config, source, signatures, own, set())
+            for source, signatures, own in zip(task.sources, chosen, bins, strict=True)
         ]
         for place, own in enumerate(picked):
             _note_empty_bins(task, place, own)
@@ -198,7 +214,7 @@ class Generator:
         for start in range(0, len(chosen), together):
             signatures = chosen[start : start + together]
             (bins,) = self._write_sentences(task, [signatures])
-            picked += self._write_sentences.pick(task.config, signatures, bins, taken)
+            picked += self._write_sentences.pick(task.config, task.sources[0], signatures, bins, taken)
             for answer in _answers(signatures, picked[start:]):
                 yield AnswerMade(answers, answer)
                 answers += 1
@@ -248,6 +264,8 @@ class Generator:
                 for remarks in task.remarks:
                     remarks.append(f"not reranked by MMI: the bundle has no model of {what}")
             config = config.with_values(**{name: "mmi" if there else "none"})
+        if config.faithful == "auto":
+            config = config.with_values(faithful="rerank" if self.facts.own_encoder else "none")
         return config
 
     def _answer_set(self, task: Task, place: int, answers: Sequence[Answer]) -> AnswerSet:

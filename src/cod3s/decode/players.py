@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, Cod3sError, did_you_mean
-from cod3s.model.engine import Engine, FastEngine, Request
+from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
@@ -79,7 +79,7 @@ class Players:
         )
 
 
-def open_players(folder: Path, threads: int | None = None) -> Players:
+def open_players(folder: Path, threads: int | None = None, compute: str = COMPUTE) -> Players:
     """The players of the bundle in `folder`, which is looked over but not hashed."""
     facts = read_facts(folder)
     require_files(folder, facts)
@@ -91,7 +91,12 @@ def open_players(folder: Path, threads: int | None = None) -> Players:
 
     def open_engine(name: str) -> Engine:
         return FastEngine(
-            folder / "models" / name, reader, vocabulary, positions=shape.max_tokens, threads=threads
+            folder / "models" / name,
+            reader,
+            vocabulary,
+            positions=shape.max_tokens,
+            threads=threads,
+            compute=compute,
         )
 
     return Players(facts, vocabulary, open_engine)

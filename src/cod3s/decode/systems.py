@@ -71,10 +71,7 @@ def _cod3s_systems() -> list[System]:
         values: dict[str, str | int] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
         if not hamming:
             values["min_hamming"] = 0
-        if fresh:
-            values["fresh"] = True
-        if faithful:
-            values["faithful"] = "rerank"
+        values |= {"fresh": fresh, "faithful": "rerank" if faithful else "none"}
         switches = "-no-hamming" * (not hamming) + "-fresh" * fresh + "-faithful" * faithful
         name = f"cod3s-{signature}-{sentence}{switches}"
         found.append(System(name, COD3S, values, oracle))

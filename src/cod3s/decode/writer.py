@@ -30,16 +30,12 @@ class SentenceWriter:
         )
         if task.config.rerank_sentences == "mmi":
             bins = self._reranked(task, bins)
-        if task.config.fresh:
-            bins = [
-                [fresh_first(source, candidates) for candidates in own]
-                for source, own in zip(task.sources, bins, strict=True)
-            ]
         return bins
 
     def pick(
         self,
         config: DecodeConfig,
+        source: str,
         chosen: Sequence[ChosenSignature],
         bins: Sequence[Sequence[Candidate]],
         taken: set[str],
@@ -49,12 +45,16 @@ class SentenceWriter:
         With their own signatures, and ranked or filtered by those, where that is asked for.
         """
         signatures = [one.signature for one in chosen]
-        if config.faithful == "none":  # only what is returned needs to be signed
-            picked = choose(bins, config.per_bin, taken)
-            return self._checker().realise(picked, signatures) if config.check else picked
-        signed = self._checker().realise(bins, signatures)
-        faithful = [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in signed]
-        return choose(faithful, config.per_bin, taken)
+        by_signature = config.faithful in ("rerank", "filter")
+        if by_signature:
+            signed = self._checker().realise(bins, signatures)
+            bins = [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in signed]
+        if config.fresh:
+            bins = [fresh_first(source, own) for own in bins]
+        picked = choose(bins, config.per_bin, taken)
+        if config.check and not by_signature:  # only what is returned needs to be signed
+            return self._checker().realise(picked, signatures)
+        return picked
 
     def _reranked(self, task: Task, bins: list[list[list[Candidate]]]) -> list[list[list[Candidate]]]:
         """By MMI, with one backward call for all candidates."""

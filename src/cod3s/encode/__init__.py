@@ -23,9 +23,9 @@ def load_encoder(name: str = "fast") -> Encoder:
 
         return StaticEncoder()
     if kind in ("fast", "fast-int8"):
-        from cod3s.encode.fast import FastEncoder
+        from cod3s.encode.fast import open_fast_encoder
 
-        return FastEncoder(Path(model) if model else None, "float32" if kind == "fast" else "int8")
+        return open_fast_encoder(Path(model) if model else None, "float32" if kind == "fast" else "int8")
     if kind == "sbert":
         from cod3s.encode.sbert import SbertEncoder
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from cod3s.encode.batches import length_sorted_batches
 from cod3s.encode.convert import convert_encoder, weights_file
-from cod3s.encode.minilm import NAME, SHA256, minilm_folder
+from cod3s.encode.inner import encoder_files
+from cod3s.encode.minilm import DIM, MAX_TOKENS, NAME, SHA256, minilm_folder
 from cod3s.encode.protocol import Vectors, unit
 from cod3s.errors import EncoderError
 from cod3s.files import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
@@ -26,17 +27,25 @@ _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in 
 class FastEncoder:
     """Mean-pooled token states, one single-threaded worker per core, batches of like length."""
 
-    def __init__(self, folder: Path | None = None, compute_type: str = "float32") -> None:
+    def __init__(
+        self,
+        id: str,
+        folder: Path,
+        tokenizer: Path,
+        *,
+        dim: int,
+        max_tokens: int,
+        compute_type: str = "float32",
+        files: dict[str, bytes] | None = None,
+    ) -> None:
+        """The engine's model is in `folder`, or, where `files` are given, in those."""
         import ctranslate2
 
-        engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
-        facts = read_json(engine_folder / "encoder.json")
-        self.id = f"{'fast' if compute_type == 'float32' else 'fast-int8'}:{name}@{facts['sha256'][:8]}"
-        self.dim: int = facts["dim"]
-        self._tokenizer = _tokenizer(engine_folder / "tokenizer.json", facts["max_tokens"])
+        self.id, self.dim = id, dim
+        self._tokenizer = _tokenizer(tokenizer, max_tokens)
         self._workers = os.cpu_count() or 1
         self._model = ctranslate2.Encoder(
-            str(engine_folder), compute_type=compute_type, inter_threads=self._workers, intra_threads=1
+            str(folder), compute_type=compute_type, inter_threads=self._workers, intra_threads=1, files=files
         )
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
@@ -58,6 +67,32 @@ class FastEncoder:
         real = (np.arange(states.shape[1]) < lengths).astype(np.float32)  # (batch, longest)
         pooled: npt.NDArray[np.float32] = np.einsum("btd,bt->bd", states, real)
         return pooled
+
+
+def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:
+    """The encoder in a model folder, or the embedded one; converted for the engine when first asked for."""
+    engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
+    facts = read_json(engine_folder / "encoder.json")
+    return FastEncoder(
+        f"{'fast' if compute_type == 'float32' else 'fast-int8'}:{name}@{facts['sha256'][:8]}",
+        engine_folder,
+        engine_folder / "tokenizer.json",
+        dim=facts["dim"],
+        max_tokens=facts["max_tokens"],
+        compute_type=compute_type,
+    )
+
+
+def open_inner_encoder(folder: Path, tokenizer: Path) -> FastEncoder:
+    """all-MiniLM-L6-v2 out of a seq2seq model in `folder` that reads with it, unchanged but for rounding."""
+    return FastEncoder(
+        f"inner:{NAME}@{SHA256[:8]}",
+        folder,
+        tokenizer,
+        dim=DIM,
+        max_tokens=MAX_TOKENS,
+        files=encoder_files(folder),
+    )
 
 
 def _embedded_model() -> tuple[Path, str]:

@@ -8,7 +8,9 @@ from cod3s.errors import EncoderError, MissingExtraError
 from cod3s.files import sha256
 
 NAME = "all-MiniLM-L6-v2"
+DIM, MAX_TOKENS = 384, 256
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+FAST_ID = f"fast:{NAME}@{SHA256[:8]}"
 
 
 @cache

@@ -26,6 +26,10 @@ LogProbs = npt.NDArray[np.float64]
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 
+# How numbers are multiplied, whatever the weights are kept in: int8 products cost a tenth of a nat a token
+# (docs/default-bundle.md).
+COMPUTE = "float32"
+
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
 
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
@@ -89,9 +93,16 @@ class FastEngine:
     """An engine's model folder, open. One single-threaded worker a core: batches run side by side."""
 
     def __init__(
-        self, folder: Path, reader: Reader, vocabulary: Vocabulary, *, positions: int, threads: int | None = None
+        self,
+        folder: Path,
+        reader: Reader,
+        vocabulary: Vocabulary,
+        *,
+        positions: int,
+        threads: int | None = None,
+        compute: str = COMPUTE,
     ) -> None:
-        self._folder, self._reader, self._positions = folder, reader, positions
+        self._folder, self._reader, self._positions, self._compute = folder, reader, positions, compute
         self._names = vocabulary.tokens
         self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         self._end = vocabulary.end
@@ -178,7 +189,10 @@ class FastEngine:
 
         try:
             return ctranslate2.Translator(
-                str(self._folder), inter_threads=inter_threads, intra_threads=intra_threads
+                str(self._folder),
+                compute_type=self._compute,
+                inter_threads=inter_threads,
+                intra_threads=intra_threads,
             )
         except (RuntimeError, ValueError) as error:
             raise BundleError(

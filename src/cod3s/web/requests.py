@@ -70,8 +70,8 @@ class Question(Body):
     per_bin: int = Field(DEFAULT.per_bin, ge=1, description="Answers of each bin.")
     max_tokens: int = Field(DEFAULT.max_tokens, ge=1, description="Length of an answer.")
     check: bool = Field(False, description="Sign the answers and compare with their bins.")
-    faithful: Literal["none", "rerank", "filter"] = Field(
-        "none", description="Prefer answers that lie in their bin."
+    faithful: Literal["auto", "rerank", "filter", "none"] = Field(
+        "auto", description="Prefer answers that lie in their bin; auto where the bundle can tell by itself."
     )
     faithful_within: int = Field(DEFAULT.faithful_within, ge=0, le=256, description="Bits that filter lets pass.")
     seed: int = Field(DEFAULT.seed, ge=0, le=2**31 - 1, description="Of sampling.")
