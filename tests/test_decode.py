@@ -1,16 +1,20 @@
 """The stages of decoding, each alone: properties against brute force, and case tables with a fake model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import log
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
 from cod3s.decode.check import keep_faithful
+from cod3s.decode.choice import Taken, Weights, choose
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.distance import keep_apart
 from cod3s.decode.freshness import fresh_first, is_stale
@@ -22,7 +26,7 @@ from cod3s.decode.rerank import (
     score_sentences_backward,
     score_signatures_backward,
 )
-from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.sentences import Candidate, write_sentences
 from cod3s.decode.signatures import find_signatures, group_tokens, read_signature
 from cod3s.decode.systems import SYSTEMS, find_system
 from cod3s.errors import Cod3sError
@@ -279,8 +283,34 @@ CHOICES = [
 
 @pytest.mark.parametrize(("why", "bins", "per_bin", "wanted"), CHOICES, ids=[why for why, *_ in CHOICES])
 def test_choose(why: str, bins: list[list[str]], per_bin: int, wanted: list[list[str]]) -> None:
-    found = choose([[candidate(text) for text in own] for own in bins], per_bin, set())
+    found = choose([[candidate(text) for text in own] for own in bins], per_bin, Taken())
     assert [[one.text for one in own] for own in found] == wanted
+
+
+NORTH, EAST, NORTHEAST = (np.array(one, np.float32) for one in ([0, 1], [1, 0], [0.6, 0.8]))
+WEIGHED = [
+    ("the score alone", Weights(0, 0), [("a", -1, 3, NORTH), ("b", -2, 0, EAST)], "a"),
+    ("a bit costs", Weights(1, 0), [("a", -1, 3, NORTH), ("b", -2, 0, EAST)], "b"),
+    ("equal ones stay in order", Weights(1, 0), [("a", -1, 1, NORTH), ("b", -2, 0, EAST)], "a"),
+    ("nearness to the answer before costs", Weights(0, 5), [("a", -1, 0, NORTHEAST), ("b", -2, 0, EAST)], "b"),
+    ("but not more than it weighs", Weights(0, 1), [("a", -1, 0, NORTHEAST), ("b", -2, 0, EAST)], "a"),
+    ("a text that was taken is out", Weights(0, 0), [("North", -1, 0, NORTH), ("b", -2, 0, EAST)], "b"),
+]
+
+
+@pytest.mark.parametrize(("why", "weights", "own", "wanted"), WEIGHED, ids=[why for why, *_ in WEIGHED])
+def test_choose_weighed(why: str, weights: Weights, own: list[tuple[str, float, int, Any]], wanted: str) -> None:
+    first = [replace(candidate("north"), vector=NORTH)]
+    second = [replace(candidate(text, score, off), vector=vector) for text, score, off, vector in own]
+    _, (chosen,) = choose([first, second], 1, Taken(), weights)
+    assert chosen.text == wanted
+
+
+def test_a_stale_candidate_is_only_taken_for_want_of_another() -> None:
+    stale = replace(candidate("a", -1, 0), vector=NORTH, stale=True)
+    fresh = replace(candidate("b", -9, 9), vector=NORTH)
+    assert choose([[stale, fresh]], 1, Taken(), Weights(1, 1)) == [[fresh]]
+    assert choose([[stale]], 1, Taken(), Weights(1, 1)) == [[stale]]
 
 
 def test_faithful_candidates_come_first_or_alone() -> None:

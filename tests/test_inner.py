@@ -48,7 +48,7 @@ def test_the_default_answers_are_signed_by_it() -> None:
     found = model.generate("the kettle whistled", "effect", k=3)
     assert model.encoder.id.startswith("inner:")
     assert all(len(answer.realised) == 16 for answer in found.answers)
-    assert found.settings["faithful"] == "rerank"
+    assert found.settings["faithful"] == "weigh"
 
 
 @pytest.mark.parametrize("kept", [0, 3, 40, 5000, 20_000_000])

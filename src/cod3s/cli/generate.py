@@ -96,7 +96,7 @@ FaithfulOption = Annotated[
     str | None,
     typer.Option(
         "--faithful",
-        help="rerank or filter by how near they are; auto reranks where the bundle can tell by itself.",
+        help="weigh, rerank or filter by how near they are, or none; auto weighs where the bundle can sign.",
         rich_help_panel=_CHECK,
     ),
 ]

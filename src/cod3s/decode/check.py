@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from cod3s.decode.sentences import Candidate
-from cod3s.encode import Encoder
-from cod3s.lsh import Code, from_text, load_code
-from cod3s.signing import sign
+from cod3s.encode import Encoder, Vectors
+from cod3s.lsh import Code, from_text, load_code, to_text
+from cod3s.text import clean, for_embedding
 
 
 class Checker:
@@ -18,22 +20,28 @@ class Checker:
 
     def sign(self, texts: Sequence[str]) -> list[str]:
         """The signature of each text."""
-        if not texts:
-            return []
-        signed = sign(texts, encoder=self._encoder, code=self._code, with_pairs=False)
-        return [sentence.signature for sentence in signed.sentences]
+        return to_text(self._code.sign(self._encode([clean(text) for text in texts])))
 
     def realise(self, bins: Sequence[Sequence[Candidate]], signatures: Sequence[str]) -> list[list[Candidate]]:
-        """The candidates with the signatures they realise and how far off those are; a text is signed once."""
+        """The candidates with their vectors, the signatures they realise and how far off those are.
+
+        A text is encoded once.
+        """
         texts = list(dict.fromkeys(candidate.text for own in bins for candidate in own))
-        realised = dict(zip(texts, self.sign(texts), strict=True))
-        return [
-            [
-                replace(one, realised=realised[one.text], hamming=_distance(realised[one.text], wanted))
-                for one in own
-            ]
-            for own, wanted in zip(bins, signatures, strict=True)
-        ]
+        vectors = self._encode(texts)
+        signed = to_text(self._code.sign(vectors))
+        found = {text: (vector, own) for text, vector, own in zip(texts, vectors, signed, strict=True)}
+
+        def realised(one: Candidate, wanted: str) -> Candidate:
+            vector, signature = found[one.text]
+            return replace(one, vector=vector, realised=signature, hamming=_distance(signature, wanted))
+
+        return [[realised(one, wanted) for one in own] for own, wanted in zip(bins, signatures, strict=True)]
+
+    def _encode(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.empty((0, self._encoder.dim), np.float32)
+        return self._encoder.encode([for_embedding(text) for text in texts])
 
 
 def open_checker(folder: Path, encoder: Encoder) -> Checker:
@@ -46,7 +54,9 @@ def keep_faithful(own: Sequence[Candidate], *, mode: str, within: int) -> list[C
     """One bin's candidates, best first, ranked or filtered by how near their own signatures are to the bin's."""
     if mode == "rerank":
         return sorted(own, key=lambda one: one.hamming or 0)
-    return [one for one in own if (one.hamming or 0) <= within]
+    if mode == "filter":
+        return [one for one in own if (one.hamming or 0) <= within]
+    return list(own)
 
 
 def _distance(a: str, b: str) -> int:

@@ -11,7 +11,7 @@ CHOICES = {
     "search": ("beam", "sample"),
     "rerank_sentences": ("auto", "mmi", "none"),
     "normalise": ("text", "original"),
-    "faithful": ("auto", "rerank", "filter", "none"),
+    "faithful": ("auto", "weigh", "rerank", "filter", "none"),
 }
 _AT_LEAST_ONE = (
     "k",
@@ -42,6 +42,8 @@ _NOT_NEGATIVE = (
     "min_hamming",
     "sentence_weight",
     "faithful_within",
+    "bit_weight",
+    "nearness_weight",
     "seed",
     "diversity_penalty",
 )
@@ -81,6 +83,8 @@ class DecodeConfig:
     check: bool = False
     faithful: str = "auto"
     faithful_within: int = 2  # `filter` drops what lies more bits than this from its bin
+    bit_weight: float = 0.2  # `weigh`: what a bit off the bin costs
+    nearness_weight: float = 2.0  # `weigh`: what the cosine to the nearest answer of an earlier bin costs
     seed: int = 1234  # of sampling
     # Systems of one stage (appendix B of the paper)
     baseline_beam: int = 30  # also how many samples
@@ -102,7 +106,12 @@ class DecodeConfig:
     @property
     def needs_encoder(self) -> bool:
         """Whether the answers' own signatures are asked for."""
-        return self.check or self.faithful in ("rerank", "filter")
+        return self.check or self.by_signature
+
+    @property
+    def by_signature(self) -> bool:
+        """Whether the candidates' own signatures have a part in the choice."""
+        return self.faithful in ("weigh", "rerank", "filter")
 
     def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
         """A copy with some values changed; an unknown name is an error that says the nearest."""

@@ -4,6 +4,7 @@ Beams of a small model copy their source, and MMI likes that: nothing foretells 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cod3s.decode.sentences import Candidate
 from cod3s.text import words
@@ -25,8 +26,9 @@ def is_stale(source: str, text: str) -> bool:
 
 
 def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates in their order, stale ones behind all others: they are taken where nothing else is left."""
-    return sorted(candidates, key=lambda one: is_stale(source, one.text))
+    """The candidates in their order, stale ones marked and behind all others: taken where nothing else is left."""
+    marked = [replace(one, stale=is_stale(source, one.text)) for one in candidates]
+    return sorted(marked, key=lambda one: one.stale)
 
 
 def _stems(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines import write_plainly, write_signed
 from cod3s.decode.check import Checker, open_checker
+from cod3s.decode.choice import Taken
 from cod3s.decode.chooser import SignatureChooser
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.players import Players, open_players
@@ -195,7 +196,7 @@ class Generator:
         chosen = self._choose_signatures(task)
         bins = self._write_sentences(task, chosen)
         picked = [
-            self._write_sentences.pick(task.config, source, signatures, own, set())
+            self._write_sentences.pick(task.config, source, signatures, own, Taken())
             for source, signatures, own in zip(task.sources, chosen, bins, strict=True)
         ]
         for place, own in enumerate(picked):
@@ -209,7 +210,7 @@ class Generator:
         yield SignaturesChosen(tuple(chosen))
         together = group if task.config.search == "beam" else max(1, len(chosen))
         picked: list[list[Candidate]] = []
-        taken: set[str] = set()
+        taken = Taken()
         answers = 0
         for start in range(0, len(chosen), together):
             signatures = chosen[start : start + together]
@@ -265,7 +266,7 @@ class Generator:
                     remarks.append(f"not reranked by MMI: the bundle has no model of {what}")
             config = config.with_values(**{name: "mmi" if there else "none"})
         if config.faithful == "auto":
-            config = config.with_values(faithful="rerank" if self.facts.own_encoder else "none")
+            config = config.with_values(faithful="weigh" if self.facts.own_encoder else "none")
         return config
 
     def _answer_set(self, task: Task, place: int, answers: Sequence[Answer]) -> AnswerSet:

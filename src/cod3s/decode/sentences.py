@@ -1,14 +1,12 @@
-"""Stage 2: sources and the signatures chosen for them in, candidate sentences of each signature out.
-
-Also chooses among them: the best of each signature, no text twice.
-"""
+"""Stage 2: sources and the signatures chosen for them in, candidate sentences of each signature out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.players import Player
 from cod3s.decode.rerank import mean_log_prob
+from cod3s.encode import Vectors
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 from cod3s.tokens import Vocabulary
@@ -24,6 +22,8 @@ class Candidate:
     backward: float | None = None
     realised: str = ""
     hamming: int | None = None
+    vector: Vectors | None = field(default=None, repr=False, compare=False)
+    stale: bool = False  # it only repeats the source or itself
 
 
 def write_sentences(
@@ -82,22 +82,6 @@ def candidates(
             best[text] = forward
     rows = [Candidate(text, forward, forward) for text, forward in best.items()]
     return sorted(rows, key=lambda row: -row.forward)
-
-
-def choose(bins: Sequence[Sequence[Candidate]], per_bin: int, taken: set[str]) -> list[list[Candidate]]:
-    """The first `per_bin` of each bin whose text is not `taken`, to which it is then added.
-
-    Letters' case is no difference.
-    """
-    chosen: list[list[Candidate]] = []
-    for own in bins:
-        kept: list[Candidate] = []
-        for candidate in own:
-            if len(kept) < per_bin and candidate.text.casefold() not in taken:
-                taken.add(candidate.text.casefold())
-                kept.append(candidate)
-        chosen.append(kept)
-    return chosen
 
 
 def _prefix_shares(player: Player, requests: Sequence[Request]) -> list[Hypothesis]:

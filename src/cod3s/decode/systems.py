@@ -7,6 +7,7 @@
 | …-no-hamming | the same without the Hamming rule |
 | …-fresh | of a bin's candidates none that only repeats the source or itself, if there is another |
 | …-faithful | of a bin's candidates the one whose own signature is nearest to it; needs the encoder |
+| …-weighed | … the one that weighs best: score, own signature, and distance from the answers before it |
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
 | s2s-rs | 30 samples among the 30 likeliest tokens, the likeliest samples first |
@@ -33,6 +34,8 @@ _SENTENCES = {
     "rs": {"search": "sample", "rerank_sentences": "none"},
     "mmi-rs": {"search": "sample", "rerank_sentences": "mmi"},
 }
+
+_FAITHFUL = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
 
 COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed sentences", "torch"
 """The kinds of system: two stages; one search; one search with signatures in it; a search on torch weights."""
@@ -63,7 +66,7 @@ class System:
 def _cod3s_systems() -> list[System]:
     found = [System("cod3s", COD3S)]
     for signature, sentence, hamming, fresh, faithful in product(
-        _SIGNATURES, _SENTENCES, (True, False), (False, True), (False, True)
+        _SIGNATURES, _SENTENCES, (True, False), (False, True), _FAITHFUL
     ):
         oracle = signature == "oracle"
         if oracle and not hamming:  # given signatures are never held against each other
@@ -71,8 +74,8 @@ def _cod3s_systems() -> list[System]:
         values: dict[str, str | int] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
         if not hamming:
             values["min_hamming"] = 0
-        values |= {"fresh": fresh, "faithful": "rerank" if faithful else "none"}
-        switches = "-no-hamming" * (not hamming) + "-fresh" * fresh + "-faithful" * faithful
+        values |= {"fresh": fresh, "faithful": _FAITHFUL[faithful]}
+        switches = "-no-hamming" * (not hamming) + "-fresh" * fresh + faithful
         name = f"cod3s-{signature}-{sentence}{switches}"
         found.append(System(name, COD3S, values, oracle))
     return found
@@ -94,7 +97,7 @@ def find_system(name: str) -> System:
         return SYSTEMS[name]
     short = [
         "cod3s",
-        "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful]",
+        "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]",
         *(system.name for system in _BASELINES),
     ]
     hint = did_you_mean(name, SYSTEMS)

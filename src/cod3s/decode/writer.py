@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cod3s.decode.check import Checker, keep_faithful
+from cod3s.decode.choice import Taken, Weights, choose
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.freshness import fresh_first
 from cod3s.decode.players import Players
 from cod3s.decode.rerank import rank, score_sentences_backward
-from cod3s.decode.sentences import Candidate, choose, write_sentences
+from cod3s.decode.sentences import Candidate, write_sentences
 from cod3s.decode.task import Task
 from cod3s.records import ChosenSignature
 
@@ -38,21 +39,21 @@ class SentenceWriter:
         source: str,
         chosen: Sequence[ChosenSignature],
         bins: Sequence[Sequence[Candidate]],
-        taken: set[str],
+        taken: Taken,
     ) -> list[list[Candidate]]:
         """Of one source's bins, the best of each that are not `taken`, to which they are added.
 
-        With their own signatures, and ranked or filtered by those, where that is asked for.
+        With their own signatures, and weighed, ranked or filtered by those, where that is asked for.
         """
         signatures = [one.signature for one in chosen]
-        by_signature = config.faithful in ("rerank", "filter")
-        if by_signature:
+        if config.by_signature:
             signed = self._checker().realise(bins, signatures)
             bins = [keep_faithful(own, mode=config.faithful, within=config.faithful_within) for own in signed]
         if config.fresh:
             bins = [fresh_first(source, own) for own in bins]
-        picked = choose(bins, config.per_bin, taken)
-        if config.check and not by_signature:  # only what is returned needs to be signed
+        weights = Weights(config.bit_weight, config.nearness_weight) if config.faithful == "weigh" else None
+        picked = choose(bins, config.per_bin, taken, weights)
+        if config.check and not config.by_signature:  # only what is returned needs to be signed
             return self._checker().realise(picked, signatures)
         return picked
 

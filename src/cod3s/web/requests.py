@@ -70,10 +70,14 @@ class Question(Body):
     per_bin: int = Field(DEFAULT.per_bin, ge=1, description="Answers of each bin.")
     max_tokens: int = Field(DEFAULT.max_tokens, ge=1, description="Length of an answer.")
     check: bool = Field(False, description="Sign the answers and compare with their bins.")
-    faithful: Literal["auto", "rerank", "filter", "none"] = Field(
+    faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = Field(
         "auto", description="Prefer answers that lie in their bin; auto where the bundle can tell by itself."
     )
     faithful_within: int = Field(DEFAULT.faithful_within, ge=0, le=256, description="Bits that filter lets pass.")
+    bit_weight: float = Field(DEFAULT.bit_weight, ge=0, le=1e6, description="weigh: cost of a bit off the bin.")
+    nearness_weight: float = Field(
+        DEFAULT.nearness_weight, ge=0, le=1e6, description="weigh: cost of the cosine to the nearest answer."
+    )
     seed: int = Field(DEFAULT.seed, ge=0, le=2**31 - 1, description="Of sampling.")
     baseline_beam: int = Field(DEFAULT.baseline_beam, ge=1, description="Beam or samples of systems of one stage.")
     baseline_top_k: int = Field(DEFAULT.baseline_top_k, ge=1, le=1000, description="Of sampling in one stage.")
