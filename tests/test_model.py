@@ -23,7 +23,7 @@ from cod3s.model.transformer import (
     start_from_encoder,
     start_from_hyperplanes,
 )
-from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
+from cod3s.tokens import UNKNOWN, SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 
 SOURCE, TARGET, SIGNATURE = "The baker missed the bus.", "A young nurse fell asleep.", "0110011001011100"
 
@@ -172,6 +172,27 @@ def test_a_decoder_can_write_with_the_pieces_of_its_encoder(tmp_path: Path) -> N
     for piece in ("baker", "##ing"):
         place = words.id(piece)
         assert np.corrcoef(ours[place], theirs[place])[0, 1] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_commonest_pieces_of_the_encoder_write_every_word(tmp_path: Path) -> None:
+    """Words that were never counted come out in smaller pieces; those kept start as the encoder knows them."""
+    source = minilm_folder() / "tokenizer.json"
+    seen = ["the baker left", "the baker couldn't read", "I read the menu"]
+    choose_pieces(source, seen, tmp_path / "tokens.model", 143)
+    words = make_vocabulary(tmp_path / "tokens.model")
+    assert words.text_size == 143
+    assert [words.tokens[number] for number in words.encode_text("the baker")] == ["the", "baker"]
+    for text in ("the plumber couldn't leave, and I left", "zebra, 42"):
+        ids = words.encode_text(text)
+        assert words.id(UNKNOWN) not in ids
+        assert words.decode_text([*ids, words.end, words.pad]) == text
+    assert words.encode_text("日") == [words.id(UNKNOWN)], "what neither ASCII nor the corpus has is unknown"
+    model = build_transformer(SHAPES["tiny-warm"], words, seed=1)
+    tokenizer = Tokenizer.from_file(str(source))
+    start_from_encoder(model, words, tokenizer)
+    theirs = model.encoder.get_input_embeddings().weight.detach().numpy()[tokenizer.token_to_id("baker")]
+    ours = model.decoder.get_input_embeddings().weight.detach().numpy()[words.id("baker")]
+    assert np.corrcoef(ours, theirs)[0, 1] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_paper_shape_has_the_papers_parameters(pieces: Path) -> None:

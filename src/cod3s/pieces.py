@@ -13,6 +13,7 @@ from cod3s.errors import FileFormatError
 from cod3s.files import existing_file
 
 _INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
+_LONE_I = re.compile(r"(?<![\w'’-])i(?![\w-])")
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 
 
@@ -80,5 +81,5 @@ class _TokenizerPieces:
 
 
 def _closed_up(text: str) -> str:
-    """Word pieces do not say where spaces were: `couldn ' t , he` is `couldn't, he`."""
-    return _BEFORE_MARK.sub("", _INSIDE_WORD.sub(r"\1", text)).strip()
+    """Word pieces say neither spaces nor capitals: `couldn ' t , i` is `couldn't, I`."""
+    return _LONE_I.sub("I", _BEFORE_MARK.sub("", _INSIDE_WORD.sub(r"\1", text)).strip())

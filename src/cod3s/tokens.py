@@ -3,10 +3,12 @@
 Text and signatures in, token ids out, and back. Ids: the pieces first, then the tags, then the signatures.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.files import existing_file, read_json, replaced_file, write_json
@@ -14,6 +16,7 @@ from cod3s.lsh import check_bits, from_text
 from cod3s.pieces import open_pieces
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
+_SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # what BERT-type tokenizers call them
 MAX_BITS_PER_TOKEN = 16  # 2^16 signature tokens a group are as many as an embedding table should hold
 
 
@@ -151,11 +154,50 @@ def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
 
 def copy_pieces(tokenizer_file: Path, path: Path) -> None:
     """Write the word pieces of a BERT-type tokenizer as text pieces: the same ids, our special names."""
-    ours = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}
     content = read_json(existing_file(tokenizer_file))
-    model = content["model"]
-    model["vocab"] = {ours.get(name, name): number for name, number in model["vocab"].items()}
-    model["unk_token"] = UNKNOWN
-    for token in content["added_tokens"]:
-        token["content"] = ours.get(token["content"], token["content"])
-    write_json(path, {**content, "post_processor": None, "padding": None, "truncation": None})
+    _write_word_pieces(path, content, content["model"]["vocab"], content["added_tokens"])
+
+
+def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, size: int) -> None:
+    """Write the `size` word pieces of a BERT-type tokenizer that the sentences use most as text pieces.
+
+    Letters, digits and marks of ASCII stay whether used or not, so that rarer words are written piece by piece.
+    """
+    from tokenizers import Tokenizer
+
+    content = read_json(existing_file(tokenizer_file))
+    known: dict[str, int] = content["model"]["vocab"]
+    tokenizer, used = Tokenizer.from_file(str(tokenizer_file)), Counter[int]()
+    tokenizer.no_padding()
+    stream = iter(sentences)
+    while block := list(islice(stream, 10_000)):
+        for found in tokenizer.encode_batch_fast(block, add_special_tokens=False):
+            used.update(found.ids)
+    single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
+    common = (tokenizer.id_to_token(number) for number, _ in used.most_common())
+    names = list(dict.fromkeys([*_SPECIAL, *single, *common]))[:size]
+    kept = {name: number for number, name in enumerate(sorted(names, key=known.__getitem__))}
+    added = [
+        {**token, "id": kept[token["content"]]} for token in content["added_tokens"] if token["content"] in kept
+    ]
+    _write_word_pieces(path, content, kept, added)
+
+
+def _write_word_pieces(
+    path: Path, content: dict[str, Any], vocabulary: Mapping[str, int], added: Sequence[dict[str, Any]]
+) -> None:
+    """A tokenizer's JSON with these pieces, under our names where they are special."""
+    model = {
+        **content["model"],
+        "vocab": {_SPECIAL.get(name, name): number for name, number in vocabulary.items()},
+        "unk_token": UNKNOWN,
+    }
+    renamed = [{**token, "content": _SPECIAL.get(token["content"], token["content"])} for token in added]
+    written = {
+        "model": model,
+        "added_tokens": renamed,
+        "post_processor": None,
+        "padding": None,
+        "truncation": None,
+    }
+    write_json(path, {**content, **written})

@@ -41,7 +41,10 @@ CorporaOption = Annotated[
 ]
 PiecesOption = Annotated[
     str | None,
-    typer.Option("--pieces", help="own: learned from the corpus; encoder: those of the pretrained encoder."),
+    typer.Option(
+        "--pieces",
+        help="own: learned from the corpus; encoder: the pretrained encoder's; common: those of them used most.",
+    ),
 ]
 BitsPerTokenOption = Annotated[
     int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")

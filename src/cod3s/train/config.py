@@ -12,7 +12,7 @@ SCHEDULES = ("inverse_sqrt", "linear")
 SHARED_ROLES = ("plain", "sentence", "inverse")
 """Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
 model that plays `sentence` plays both."""
-PIECES = ("own", "encoder")
+PIECES = ("own", "encoder", "common")
 
 
 def _one_of(what: str, name: str, known: Any) -> None:
@@ -31,7 +31,8 @@ class TrainConfig:
     roles: tuple[str, ...] = SHARED_ROLES
     shares: tuple[float, ...] = ()  # of the pairs that each role sees in an epoch, in the order of roles; 1 each
     corpora: dict[str, float] = field(default_factory=dict)  # the same for pairs of a corpus; 1 if not named
-    pieces: str = "own"  # learned from the corpus, or the word pieces of the encoder, which have no capitals
+    pieces: str = "own"  # learned from the corpus, or word pieces of the encoder, which have no capitals:
+    # all (`encoder`), or as many as would be learned of those that the corpus uses most (`common`)
     bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
     positional: bool = True  # False is the paper: the same tokens at every position
     hyperplane_start: bool = True  # signature tokens start as the signed sum of their hyperplanes
@@ -55,7 +56,7 @@ class TrainConfig:
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("set of pieces", self.pieces, PIECES)
-        if self.pieces == "encoder" and not SHAPES[self.shape].warm:
+        if self.pieces != "own" and not SHAPES[self.shape].warm:
             raise Cod3sError(
                 f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
             )

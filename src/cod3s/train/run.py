@@ -32,7 +32,7 @@ from cod3s.model.transformer import (
     start_from_encoder,
     start_from_hyperplanes,
 )
-from cod3s.tokens import SignatureTokens, Vocabulary, copy_pieces, train_pieces
+from cod3s.tokens import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
@@ -154,7 +154,10 @@ class _Run:
         if not pieces.exists():
             shown = [own for (_, split), own in rows.items() if split == "train"]
             texts = (text for own in shown for column in (own.source, own.target) for text in column)
-            train_pieces(texts, pieces, self._shape.pieces)
+            if config.pieces == "common":
+                choose_pieces(minilm_folder() / "tokenizer.json", texts, pieces, self._shape.pieces)
+            else:
+                train_pieces(texts, pieces, self._shape.pieces)
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
         tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
