@@ -174,7 +174,8 @@ def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, si
         for found in tokenizer.encode_batch_fast(block, add_special_tokens=False):
             used.update(found.ids)
     single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
-    common = (tokenizer.id_to_token(number) for number, _ in used.most_common())
+    named = {number: name for name, number in known.items()}
+    common = (named[number] for number, _ in used.most_common())
     names = list(dict.fromkeys([*_SPECIAL, *single, *common]))[:size]
     kept = {name: number for number, name in enumerate(sorted(names, key=known.__getitem__))}
     added = [
