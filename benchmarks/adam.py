@@ -1,6 +1,6 @@
 """What the fused optimiser saves: one step of Adam over as many weights as `default` trains, three ways in turns.
 
-    python benchmarks/adam.py
+python benchmarks/adam.py
 """
 
 import time

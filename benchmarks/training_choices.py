@@ -31,6 +31,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "half the learning rate": {"learning_rate": 5e-4},
     "label smoothing 0.1": {"label_smoothing": 0.1},
     "the encoder's pieces": {"pieces": "encoder"},
+    "the encoder's commonest pieces": {"pieces": "common"},
     "1 bit a token": {"bits_per_token": 1},
     "1 bit a token, shared by positions": {"bits_per_token": 1, "positional": False},
     "4 bits a token, shared by positions": {"positional": False},
