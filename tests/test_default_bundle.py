@@ -82,4 +82,5 @@ def test_the_command_line_describes_it(cod3s: Run) -> None:
     done = cod3s("info")
     assert done.returncode == 0, done.stderr
     assert "written by the model" in done.stdout
+    assert "by itself" in done.stdout
     assert "checksums hold" in done.stdout

@@ -151,6 +151,14 @@ def test_the_same_seed_draws_the_same_on_one_engine_and_on_another(
     assert draw(player, 8) != first
 
 
+def test_no_more_tokens_are_drawn_from_than_there_are(players: Players) -> None:
+    player = players.plain("effect")
+    many = 10 * len(players.vocabulary)
+    requests = [player.request(SOURCES[0])]
+    drawn = player.engine.sample(requests, samples=2, top_k=many, temperature=1.0, max_tokens=5, seed=1)
+    assert len(drawn[0]) == 2
+
+
 def test_no_requests_give_no_results(players: Players) -> None:
     engine = players.plain("effect").engine
     assert engine.search([], beam=3, best=3, max_tokens=5) == []

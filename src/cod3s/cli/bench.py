@@ -103,11 +103,13 @@ def decode(
 
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.config import DEFAULT
+    from cod3s.decode.config import DEFAULT, PAPER
     from cod3s.decode.generator import load
 
     threads = threads or os.cpu_count() or 1
-    config = DEFAULT.with_values(k=k, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi")
+    config = DEFAULT.with_values(
+        k=k, beam=PAPER.beam, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi"
+    )
     if quick:
         shape = "small" if shape == "paper" else shape
         config = config.with_values(signature_beam=20, beam=8, k=min(k, 4))

@@ -57,7 +57,9 @@ LikeOption = Annotated[
 SearchOption = Annotated[str | None, typer.Option("--search", help="beam or sample.", rich_help_panel=_STAGE_2)]
 BeamOption = Annotated[
     int | None,
-    typer.Option("--beam", help="Width of the beam, or how many samples; 40 (s2s: 30).", rich_help_panel=_STAGE_2),
+    typer.Option(
+        "--beam", help="Width of the beam, 20, or how many samples, 40 (s2s: 30).", rich_help_panel=_STAGE_2
+    ),
 ]
 TopKOption = Annotated[
     int | None,

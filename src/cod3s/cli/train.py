@@ -230,6 +230,7 @@ def info(
         ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
+        ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),
         ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
         ("licence", facts.training.get("licence") or "not stated"),
     ]

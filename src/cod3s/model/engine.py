@@ -138,7 +138,7 @@ class FastEngine:
         options = {
             "beam_size": 1,
             "num_hypotheses": draws,
-            "sampling_topk": top_k,
+            "sampling_topk": min(top_k, len(self._names)),  # the engine refuses more than there are
             "sampling_temperature": temperature,
         }
         with _freshly_seeded(seed):

@@ -1,0 +1,72 @@
+"""What the default's narrower beam and weighed choice bring and cost, beside the paper's way of choosing.
+
+    python benchmarks/default_choice.py COPA_XML [BUNDLE]
+
+Distinct answers of ten to COPA's premises (completed statements, cosine distance), by the encoder that also signed
+and by one that had no part in it; the mean log-probabilities of the answers; their cosine to the source; processor
+seconds a source.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cod3s import load
+from cod3s.corpus.questions import read_questions
+from cod3s.decode.config import DEFAULT
+from cod3s.encode import Encoder, load_encoder
+from cod3s.metrics.semantic import cosine_distances, distinct
+from cod3s.records import AnswerSet
+from cod3s.text import complete
+
+FIRST, SOURCES = 100, 14  # premises that the tables of `cod3s evaluate --limit 100` do not use
+CHOICES = {
+    "beam 40, best score (the paper's)": DEFAULT.with_values(beam=40, faithful="none"),
+    "beam 20, best score": DEFAULT.with_values(faithful="none"),
+    "beam 40, nearest to its bin": DEFAULT.with_values(beam=40, faithful="rerank"),
+    "beam 40, weighed": DEFAULT.with_values(beam=40),
+    "beam 20, weighed (default)": DEFAULT,
+}
+
+
+def count(found: AnswerSet, template: str, encoder: Encoder, threshold: float) -> int:
+    """Distinct ones among the answers, as completed statements."""
+    statements = [complete(template, found.source.rstrip("."), answer.text) for answer in found.answers]
+    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold))
+
+
+def relevance(found: AnswerSet, encoder: Encoder) -> float:
+    source, *answers = encoder.encode([found.source, *(answer.text for answer in found.answers)])
+    return float(np.mean(np.array(answers) @ source))
+
+
+def main(questions: str, bundle: str | None = None) -> None:
+    model, signed, other = load(bundle, threads=1), load_encoder("fast"), load_encoder("static")
+    print(
+        "| relation | choice | distinct at .1 / .25 | by another encoder, .1 | forward | backward | cosine | s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for relation, facts in model.facts.relations.items():
+        premises = [one.premise for one in read_questions(Path(questions)) if one.direction == relation]
+        for name, options in CHOICES.items():
+            start = time.process_time()
+            sets = model.generate(premises[FIRST : FIRST + SOURCES], relation, options=options)
+            seconds = (time.process_time() - start) / SOURCES
+            counts = [
+                np.mean([count(found, facts["template"], encoder, threshold) for found in sets])
+                for encoder, threshold in ((signed, 0.1), (signed, 0.25), (other, 0.1))
+            ]
+            forward = np.mean([answer.forward for found in sets for answer in found.answers])
+            backward = np.mean([answer.backward for found in sets for answer in found.answers])
+            cosine = np.mean([relevance(found, signed) for found in sets])
+            print(
+                f"| {relation} | {name} | {counts[0]:.2f} / {counts[1]:.2f} | {counts[2]:.2f} | {forward:.2f}"
+                f" | {backward:.2f} | {cosine:.3f} | {seconds:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
