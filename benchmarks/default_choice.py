@@ -23,11 +23,14 @@ from cod3s.text import complete
 
 FIRST, SOURCES = 100, 14  # premises that the tables of `cod3s evaluate --limit 100` do not use
 CHOICES = {
-    "beam 40, best score (the paper's)": DEFAULT.with_values(beam=40, faithful="none"),
-    "beam 20, best score": DEFAULT.with_values(faithful="none"),
-    "beam 40, nearest to its bin": DEFAULT.with_values(beam=40, faithful="rerank"),
-    "beam 40, weighed": DEFAULT.with_values(beam=40),
-    "beam 20, weighed (default)": DEFAULT,
+    "best score, lambda .3, beam 40 (the paper's)": DEFAULT.with_values(
+        faithful="none", sentence_weight=0.3, beam=40
+    ),
+    "best score": DEFAULT.with_values(faithful="none"),
+    "nearest to its bin": DEFAULT.with_values(faithful="rerank"),
+    "weighed, lambda .3": DEFAULT.with_values(sentence_weight=0.3),
+    "weighed, beam 40": DEFAULT.with_values(beam=40),
+    "weighed (default)": DEFAULT,
 }
 
 

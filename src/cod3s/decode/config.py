@@ -74,7 +74,7 @@ class DecodeConfig:
     top_k: int = 40
     temperature: float = 1.0
     rerank_sentences: str = "auto"
-    sentence_weight: float = 0.3  # lambda_y of MMI
+    sentence_weight: float = 1.0  # lambda_y of MMI; the paper's 0.3 lets go of the source (docs/decoding.md)
     normalise: str = "text"
     fresh: bool = True  # what only repeats the source or itself comes behind a bin's other candidates
     per_bin: int = 1
@@ -128,6 +128,7 @@ PAPER = DecodeConfig(
     rerank_signatures="mmi",
     beam=40,
     rerank_sentences="mmi",
+    sentence_weight=0.3,
     apart="refill",
     normalise="original",
     fresh=False,
