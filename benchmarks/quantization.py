@@ -1,6 +1,6 @@
 """Does int8 change the answers? Two bundles of one run, exported in int8 and in float32, side by side.
 
-    python benchmarks/quantization.py INT8 FLOAT32 CORPUS
+    python benchmarks/quantization.py INT8 FLOAT32 CORPUS [SOURCES]
 
 The int8 one twice: computed in float32, which is the default, and in int8.
 
@@ -18,7 +18,7 @@ from cod3s.decode.players import open_players
 from cod3s.records import AnswerSet
 from cod3s.train.pairs import read_rows
 
-SCORED, ANSWERED = 500, 40
+SCORED, ANSWERED = 500, "40"
 
 
 def token_scores(bundle: str, relation: str, corpus: Path, compute: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def same(ours: list[AnswerSet], theirs: list[AnswerSet]) -> tuple[float, float, 
     return float(np.mean(signatures)), float(np.mean(texts)), float(np.mean(first))
 
 
-def main(int8: str, float32: str, corpus: str) -> None:
+def main(int8: str, float32: str, corpus: str, answered: str = ANSWERED) -> None:
     print(
         "| relation | computed in | log-prob a token, int8 − float32: mean, mean of absolute, largest | same bins"
         " | same texts | same first answer |"
@@ -53,7 +53,7 @@ def main(int8: str, float32: str, corpus: str) -> None:
     print("|---|---|---|---|---|---|")
     for relation in load(int8).facts.relations:
         exact = token_scores(float32, relation, Path(corpus), "float32")
-        sources = read_rows(Path(corpus), relation, "dev").source[:ANSWERED]
+        sources = read_rows(Path(corpus), relation, "dev").source[: int(answered)]
         answers = load(float32).generate(sources, relation)
         for compute in ("float32", "int8"):
             moved = token_scores(int8, relation, Path(corpus), compute) - exact
