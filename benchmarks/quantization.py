@@ -18,7 +18,7 @@ from cod3s.decode.players import open_players
 from cod3s.records import AnswerSet
 from cod3s.train.pairs import read_rows
 
-SCORED, ANSWERED = 500, "40"
+SCORED, ANSWERED = 500, 40
 
 
 def token_scores(bundle: str, relation: str, corpus: Path, compute: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def same(ours: list[AnswerSet], theirs: list[AnswerSet]) -> tuple[float, float, 
     return float(np.mean(signatures)), float(np.mean(texts)), float(np.mean(first))
 
 
-def main(int8: str, float32: str, corpus: str, answered: str = ANSWERED) -> None:
+def main(int8: str, float32: str, corpus: str, answered: int = ANSWERED) -> None:
     print(
         "| relation | computed in | log-prob a token, int8 − float32: mean, mean of absolute, largest | same bins"
         " | same texts | same first answer |"
@@ -53,7 +53,7 @@ def main(int8: str, float32: str, corpus: str, answered: str = ANSWERED) -> None
     print("|---|---|---|---|---|---|")
     for relation in load(int8).facts.relations:
         exact = token_scores(float32, relation, Path(corpus), "float32")
-        sources = read_rows(Path(corpus), relation, "dev").source[: int(answered)]
+        sources = read_rows(Path(corpus), relation, "dev").source[:answered]
         answers = load(float32).generate(sources, relation)
         for compute in ("float32", "int8"):
             moved = token_scores(int8, relation, Path(corpus), compute) - exact
@@ -64,4 +64,4 @@ def main(int8: str, float32: str, corpus: str, answered: str = ANSWERED) -> None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:4], *map(int, sys.argv[4:5]))

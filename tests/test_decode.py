@@ -317,6 +317,7 @@ def test_faithful_candidates_come_first_or_alone() -> None:
     own = [candidate("a", -1, 5), candidate("b", -2, 2), candidate("c", -3, 2), candidate("d", -4, 0)]
     assert [one.text for one in keep_faithful(own, mode="rerank", within=2)] == ["d", "b", "c", "a"]
     assert [one.text for one in keep_faithful(own, mode="filter", within=2)] == ["b", "c", "d"]
+    assert [one.text for one in keep_faithful(own, mode="none", within=2)] == ["a", "b", "c", "d"]
 
 
 # Options and systems

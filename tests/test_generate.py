@@ -71,7 +71,7 @@ def test_scores_are_the_sums_that_they_claim_to_be(generator: Generator) -> None
     assert found.settings["rerank_signatures"] == found.settings["rerank_sentences"] == "mmi"
     for one in found:
         assert one.backward is not None
-        assert one.score == pytest.approx(one.forward + QUICK.sentence_weight * one.backward)
+        assert one.score == pytest.approx(one.forward + 1.0 * one.backward)
         assert one.signature_forward is not None
         assert one.signature_backward is not None
         assert one.signature_score == pytest.approx(one.signature_forward + 1000 * one.signature_backward)
