@@ -38,13 +38,15 @@ def load(
     encoder: Encoder | None = None,
     threads: int | None = None,
     compute: str = COMPUTE,
+    remember: bool = False,
 ) -> "Generator":
     """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
 
     `compute` is what the engine multiplies in: `float32`, or `int8` for speed where the processor is made for it.
+    `remember` keeps what the models wrote and scored (300 MB each at most) for other settings on the same sources.
     """
     folder = default_bundle() if path is None else Path(path)
-    return Generator(folder, encoder=encoder, threads=threads, compute=compute)
+    return Generator(folder, encoder=encoder, threads=threads, compute=compute, remember=remember)
 
 
 class Generator:
@@ -57,10 +59,11 @@ class Generator:
         encoder: Encoder | None = None,
         threads: int | None = None,
         compute: str = COMPUTE,
+        remember: bool = False,
     ) -> None:
         self.folder, self._encoder = folder, encoder
         self._workers = threads or os.cpu_count() or 1
-        self._players: Players = open_players(folder, threads, compute)
+        self._players: Players = open_players(folder, threads, compute, remember=remember)
         self._choose_signatures = SignatureChooser(folder, self._players)
         self._write_sentences = SentenceWriter(self._players, lambda: self.checker)
 

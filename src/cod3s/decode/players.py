@@ -8,6 +8,7 @@ from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, Cod3sError, did_you_mean
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.reader import open_reader
+from cod3s.model.remembering import RememberingEngine
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
 from cod3s.tokens import Vocabulary
@@ -79,7 +80,9 @@ class Players:
         )
 
 
-def open_players(folder: Path, threads: int | None = None, compute: str = COMPUTE) -> Players:
+def open_players(
+    folder: Path, threads: int | None = None, compute: str = COMPUTE, *, remember: bool = False
+) -> Players:
     """The players of the bundle in `folder`, which is looked over but not hashed."""
     facts = read_facts(folder)
     require_files(folder, facts)
@@ -90,7 +93,7 @@ def open_players(folder: Path, threads: int | None = None, compute: str = COMPUT
     reader = open_reader(shape, vocabulary, folder / "source.json")
 
     def open_engine(name: str) -> Engine:
-        return FastEngine(
+        engine = FastEngine(
             folder / "models" / name,
             reader,
             vocabulary,
@@ -98,5 +101,6 @@ def open_players(folder: Path, threads: int | None = None, compute: str = COMPUT
             threads=threads,
             compute=compute,
         )
+        return RememberingEngine(engine) if remember else engine
 
     return Players(facts, vocabulary, open_engine)

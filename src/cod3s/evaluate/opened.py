@@ -29,7 +29,7 @@ def open_bundle(folder: Path, second: str = "static") -> Opened:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
     players = open_players(folder)
     encoder = open_encoder(players.facts.encoder)
-    generator = load(folder, encoder=encoder)
+    generator = load(folder, encoder=encoder, remember=True)  # its systems share stages
     judges = Judges(
         encoder=encoder,
         second=open_second(second, encoder),

@@ -1,0 +1,107 @@
+"""An engine with a memory: what it was asked before it answers at once. For many settings on the same sources.
+
+What a model wrote or scored depends on the request alone, so an evaluation whose systems share a stage, or a sweep
+of weights that only rank, decodes it once.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
+
+from cod3s.model.engine import Engine, LogProbs, Request
+from cod3s.records import Hypothesis
+
+MOST = 1_000_000  # hypotheses, of some 300 bytes each
+
+
+class RememberingEngine:
+    """Asks `engine` only for what it does not remember; of more than `most` hypotheses the longest unused go."""
+
+    def __init__(self, engine: Engine, most: int = MOST) -> None:
+        self._engine, self._most = engine, most
+        self._known: OrderedDict[Hashable, list[Hypothesis]] = OrderedDict()
+        self._held = 0
+        self._lock = Lock()
+
+    def search(
+        self,
+        requests: Sequence[Request],
+        *,
+        beam: int,
+        best: int,
+        max_tokens: int,
+        only: Sequence[int] | None = None,
+    ) -> list[list[Hypothesis]]:
+        options = ("search", beam, best, max_tokens, None if only is None else tuple(only))
+
+        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
+            missing = [requests[place] for place in places]
+            return self._engine.search(missing, beam=beam, best=best, max_tokens=max_tokens, only=only)
+
+        return self._recall([(options, request) for request in requests], ask)
+
+    def sample(
+        self,
+        requests: Sequence[Request],
+        *,
+        samples: int,
+        top_k: int,
+        temperature: float,
+        max_tokens: int,
+        seed: int,
+    ) -> list[list[Hypothesis]]:
+        # Draws also depend on the requests before them: only the very same call is the same.
+        options = ("sample", samples, top_k, temperature, max_tokens, seed, tuple(requests))
+
+        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
+            drawn = self._engine.sample(
+                requests, samples=samples, top_k=top_k, temperature=temperature, max_tokens=max_tokens, seed=seed
+            )
+            return [drawn[place] for place in places]
+
+        return self._recall([(options, place) for place in range(len(requests))], ask)
+
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+    ) -> list[Hypothesis]:
+        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
+            scored = self._engine.score(
+                [requests[place] for place in places], [continuations[place] for place in places], end=end
+            )
+            return [[one] for one in scored]
+
+        rows = zip(requests, continuations, strict=True)
+        found = self._recall([("score", request, tuple(tokens), end) for request, tokens in rows], ask)
+        return [one for own in found for one in own]
+
+    def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
+        return self._engine.weigh(requests, tokens)
+
+    def cuts(self, source: str) -> bool:
+        return self._engine.cuts(source)
+
+    def _recall(
+        self, keys: Sequence[Hashable], ask: Callable[[Sequence[int]], list[list[Hypothesis]]]
+    ) -> list[list[Hypothesis]]:
+        """What belongs to each key; `ask` is given the places of those that are not known, in one call."""
+        with self._lock:
+            found = [self._known.get(key) for key in keys]
+        missing = [place for place, own in enumerate(found) if own is None]
+        if missing:
+            for place, own in zip(missing, ask(missing), strict=True):
+                found[place] = own
+        whole = [own or [] for own in found]
+        with self._lock:
+            for key, hypotheses in zip(keys, whole, strict=True):
+                self._keep(key, hypotheses)
+        return whole
+
+    def _keep(self, key: Hashable, hypotheses: list[Hypothesis]) -> None:
+        self._held += _size(hypotheses) - _size(self._known.pop(key, None))
+        self._known[key] = hypotheses
+        while self._held > self._most and len(self._known) > 1:
+            self._held -= _size(self._known.popitem(last=False)[1])
+
+
+def _size(hypotheses: list[Hypothesis] | None) -> int:
+    return 0 if hypotheses is None else max(1, len(hypotheses))  # what found nothing takes room too
