@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from statistics import median
 
@@ -29,6 +30,7 @@ SENTENCES = [
     "she forgot her umbrella at work",
     "the bridge was closed for repairs",
 ]
+DAYS = count(1)  # the server remembers what it was asked, so every request is about another day
 MOST_REQUESTS = 2000  # in a round, whatever the time
 
 
@@ -77,7 +79,7 @@ async def run_round(address: str, pid: int, clients: int, seconds: float, body: 
         asked = number
         while time.monotonic() < end and statuses.total() < MOST_REQUESTS:
             start = time.monotonic()
-            text = SENTENCES[asked % len(SENTENCES)]
+            text = f"on day {next(DAYS)} {SENTENCES[asked % len(SENTENCES)]}"
             reply = await client.post("/api/generate", json={**body, "text": text})
             statuses[str(reply.status_code)] += 1
             asked += 1

@@ -24,7 +24,7 @@ def _requests(*sources: str) -> list[Request]:
 
 def test_only_what_is_new_is_asked_for() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner)
+    engine = RememberingEngine(inner, 1000)
     first = engine.search(_requests("a", "b"), beam=3, best=3, max_tokens=5)
     again = engine.search(_requests("b", "c", "a"), beam=3, best=3, max_tokens=5)
     assert inner.calls == [("search", 2), ("search", 1)]
@@ -33,7 +33,7 @@ def test_only_what_is_new_is_asked_for() -> None:
 
 def test_other_options_are_another_question() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner)
+    engine = RememberingEngine(inner, 1000)
     for beam, best, most, only in (
         (3, 3, 5, None),
         (4, 3, 5, None),
@@ -47,7 +47,7 @@ def test_other_options_are_another_question() -> None:
 
 def test_scores_belong_to_request_continuation_and_end() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner)
+    engine = RememberingEngine(inner, 1000)
     asked = [(1, 2), (1, 2, 3)]
     first = engine.score(_requests("a", "a"), asked)
     assert engine.score(_requests("a", "a"), asked[::-1]) == first[::-1]
@@ -57,7 +57,7 @@ def test_scores_belong_to_request_continuation_and_end() -> None:
 
 def test_a_draw_is_remembered_with_its_whole_call() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner)
+    engine = RememberingEngine(inner, 1000)
     options = {"samples": 2, "top_k": 5, "temperature": 1.0, "max_tokens": 5}
     first = engine.sample(_requests("a", "b"), **options, seed=1)
     assert engine.sample(_requests("a", "b"), **options, seed=1) == first
@@ -68,7 +68,7 @@ def test_a_draw_is_remembered_with_its_whole_call() -> None:
 
 def test_the_longest_unused_goes_first() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner, most=6)  # two requests with three hypotheses each
+    engine = RememberingEngine(inner, 6)  # two requests with three hypotheses each
 
     def ask(source: str) -> int:
         before = len(inner.calls)
@@ -80,7 +80,7 @@ def test_the_longest_unused_goes_first() -> None:
 
 def test_nothing_is_remembered_of_an_empty_call() -> None:
     inner = _engine()
-    engine = RememberingEngine(inner)
+    engine = RememberingEngine(inner, 1000)
     assert engine.search([], beam=1, best=1, max_tokens=1) == []
     assert engine.score([], []) == []
     assert inner.calls == []
@@ -88,7 +88,7 @@ def test_nothing_is_remembered_of_an_empty_call() -> None:
 
 @pytest.mark.parametrize("system", ["cod3s-mmi-mmi", "cod3s-mmi-mmi-rs", "s2s"])
 def test_a_bundle_answers_alike_with_and_without(tiny_bundle: TinyBundle, system: str) -> None:
-    plain, remembering = load(tiny_bundle.exact), load(tiny_bundle.exact, remember=True)
+    plain, remembering = load(tiny_bundle.exact), load(tiny_bundle.exact, remember=1000)
     for weight in (0.3, 2.0):
         options = DecodeConfig(k=3, beam=6, signature_beam=20, samples=6, sentence_weight=weight)
         found = remembering.generate(SOURCES, "effect", system=system, options=options)

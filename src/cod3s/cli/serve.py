@@ -15,6 +15,7 @@ from cod3s.web.limits import Limits
 _LIMITS = "Limits"
 _DEFAULT = Limits()
 _GRACE_SECONDS = 5  # that open answers get when the server is told to end
+_REMEMBERED = 100_000  # hypotheses a model, 30 MB: a slider that only ranks anew is answered at once
 
 
 def register(app: typer.Typer) -> None:
@@ -73,7 +74,7 @@ def serve(
         seconds=seconds,
     )
     with listen(host, port) as listener:
-        generator = load(bundle)
+        generator = load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, origins=cors or ())
         logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
         address = link(host, listener)

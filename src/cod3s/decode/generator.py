@@ -38,12 +38,12 @@ def load(
     encoder: Encoder | None = None,
     threads: int | None = None,
     compute: str = COMPUTE,
-    remember: bool = False,
+    remember: int = 0,
 ) -> "Generator":
     """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
 
     `compute` is what the engine multiplies in: `float32`, or `int8` for speed where the processor is made for it.
-    `remember` keeps what the models wrote and scored (300 MB each at most) for other settings on the same sources.
+    `remember` so many hypotheses a model (300 bytes each), and other settings on the same sources come quickly.
     """
     folder = default_bundle() if path is None else Path(path)
     return Generator(folder, encoder=encoder, threads=threads, compute=compute, remember=remember)
@@ -59,7 +59,7 @@ class Generator:
         encoder: Encoder | None = None,
         threads: int | None = None,
         compute: str = COMPUTE,
-        remember: bool = False,
+        remember: int = 0,
     ) -> None:
         self.folder, self._encoder = folder, encoder
         self._workers = threads or os.cpu_count() or 1

@@ -81,7 +81,7 @@ class Players:
 
 
 def open_players(
-    folder: Path, threads: int | None = None, compute: str = COMPUTE, *, remember: bool = False
+    folder: Path, threads: int | None = None, compute: str = COMPUTE, *, remember: int = 0
 ) -> Players:
     """The players of the bundle in `folder`, which is looked over but not hashed."""
     facts = read_facts(folder)
@@ -101,6 +101,6 @@ def open_players(
             threads=threads,
             compute=compute,
         )
-        return RememberingEngine(engine) if remember else engine
+        return RememberingEngine(engine, remember) if remember else engine
 
     return Players(facts, vocabulary, open_engine)

@@ -13,6 +13,7 @@ from cod3s.lsh import load_code
 from cod3s.signing import open_encoder
 
 NO_ENCODER = "none"
+_REMEMBERED = 1_000_000  # hypotheses a model: systems and settings share their stages
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def open_bundle(folder: Path, second: str = "static") -> Opened:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
     players = open_players(folder)
     encoder = open_encoder(players.facts.encoder)
-    generator = load(folder, encoder=encoder, remember=True)  # its systems share stages
+    generator = load(folder, encoder=encoder, remember=_REMEMBERED)
     judges = Judges(
         encoder=encoder,
         second=open_second(second, encoder),

@@ -11,13 +11,14 @@ from threading import Lock
 from cod3s.model.engine import Engine, LogProbs, Request
 from cod3s.records import Hypothesis
 
-MOST = 1_000_000  # hypotheses, of some 300 bytes each
-
 
 class RememberingEngine:
-    """Asks `engine` only for what it does not remember; of more than `most` hypotheses the longest unused go."""
+    """Asks `engine` only for what it does not remember.
 
-    def __init__(self, engine: Engine, most: int = MOST) -> None:
+    Of more than `most` hypotheses (some 300 bytes each) those go that were longest not asked for.
+    """
+
+    def __init__(self, engine: Engine, most: int) -> None:
         self._engine, self._most = engine, most
         self._known: OrderedDict[Hashable, list[Hypothesis]] = OrderedDict()
         self._held = 0
