@@ -140,7 +140,7 @@ def test_the_same_seed_draws_the_same_on_one_engine_and_on_another(
     tiny_bundle: TinyBundle, players: Players
 ) -> None:
     def draw(player: Player, seed: int) -> list[list[Hypothesis]]:
-        requests = [player.request(source) for source in SOURCES]
+        requests = [player.request(source) for source in SOURCES * 4]  # more than are drawn together
         return player.engine.sample(requests, samples=6, top_k=10, temperature=1.5, max_tokens=20, seed=seed)
 
     player = players.plain("effect")
@@ -149,6 +149,7 @@ def test_the_same_seed_draws_the_same_on_one_engine_and_on_another(
     assert draw(player, 7) == first
     assert draw(open_players(tiny_bundle.exact, threads=1).plain("effect"), 7) == first
     assert draw(player, 8) != first
+    assert first[:3] != first[9:], "each part draws from a seed of its own"
 
 
 def test_no_more_tokens_are_drawn_from_than_there_are(players: Players) -> None:

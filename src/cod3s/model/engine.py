@@ -5,7 +5,7 @@ Requests in, hypotheses out, all batched; knows nothing about relations, signatu
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,8 @@ LogProbs = npt.NDArray[np.float64]
 # Sizes of the batches in which the processor is busy and its cache is not overrun (docs/performance.md).
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
+_DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
+_NEXT_SEED = 1_000_003  # from one such part to the next: far from the seeds that people take
 
 # How numbers are multiplied, whatever the weights are kept in: int8 products cost a tenth of a nat a token
 # (docs/default-bundle.md).
@@ -141,11 +143,14 @@ class FastEngine:
             "sampling_topk": min(top_k, len(self._names)),  # the engine refuses more than there are
             "sampling_temperature": temperature,
         }
-        with _freshly_seeded(seed):
-            # A worker takes its seed when it first samples, so only a new one repeats; with more than one, or
-            # with threads of its own, what is drawn would depend on their number and their timing.
-            model = self._open(inter_threads=1, intra_threads=1)
-            found = self._by_prefix_length(model, requests, max_tokens, False, options)
+        parts = [requests[start : start + _DRAWN_TOGETHER] for start in range(0, len(requests), _DRAWN_TOGETHER)]
+
+        def draw(number: int) -> list[list[Hypothesis]]:
+            model = self._seeded((seed + number * _NEXT_SEED) % 2**32, parts[number][:1])
+            return self._by_prefix_length(model, parts[number], max_tokens, False, options)
+
+        with ThreadPoolExecutor(self._threads) as workers:
+            found = [own for part in workers.map(draw, range(len(parts))) for own in part]
         return [sorted(own * (samples // draws), key=lambda one: -one.log_prob / one.length) for own in found]
 
     def score(
@@ -199,6 +204,20 @@ class FastEngine:
                 f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
             ) from error
 
+    def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
+        """The model with one worker that draws from `seed` on.
+
+        A worker takes the process's seed when it first samples, and keeps it. So only a new one repeats; it must
+        sample once before another seed is set, and be alone: what two draw would depend on their timing.
+        """
+        import ctranslate2
+
+        with _SEEDING:
+            ctranslate2.set_random_seed(seed)
+            model = self._open(inter_threads=1, intra_threads=1)
+            self._by_prefix_length(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})
+        return model
+
     def _by_prefix_length(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
@@ -250,12 +269,3 @@ def _rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, l
 
     for found, rows in groupby(sorted(range(len(requests)), key=length), key=length):
         yield found, list(rows)
-
-
-@contextmanager
-def _freshly_seeded(seed: int) -> Iterator[None]:
-    import ctranslate2
-
-    with _SEEDING:
-        ctranslate2.set_random_seed(seed)
-        yield
