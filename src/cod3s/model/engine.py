@@ -28,7 +28,7 @@ _BATCH_TOKENS = 2048  # tokens read, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
 _NEXT_SEED = 1_000_003  # from one such part to the next: far from the seeds that people take
 
-# How numbers are multiplied, whatever the weights are kept in: int8 products cost a tenth of a nat a token
+# How numbers are multiplied, whatever the weights are kept in: int8 products cost up to a fifth of a nat a token
 # (docs/default-bundle.md).
 COMPUTE = "float32"
 
