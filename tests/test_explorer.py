@@ -189,7 +189,7 @@ def test_a_card_says_what_its_bin_is_like(visit: Open, site: str) -> None:
 
 def test_the_other_relation_asks_the_other_way(visit: Open) -> None:
     watched = visit()
-    watched.run(k=2)
+    watched.run(k=4)
     first = watched.texts()
     watched.page.get_by_role("radio", name="Why?").check()
     watched.page.wait_for_selector("#stop:visible")
