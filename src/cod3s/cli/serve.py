@@ -15,7 +15,7 @@ from cod3s.web.limits import Limits
 _LIMITS = "Limits"
 _DEFAULT = Limits()
 _GRACE_SECONDS = 5  # that open answers get when the server is told to end
-_REMEMBERED = 100_000  # hypotheses a model, 30 MB: a slider that only ranks anew is answered at once
+_REMEMBERED = 100_000  # hypotheses a model, 50 MB: a slider that only ranks anew is answered at once
 
 
 def register(app: typer.Typer) -> None:

@@ -43,7 +43,7 @@ def load(
     """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
 
     `compute` is what the engine multiplies in: `float32`, or `int8` for speed where the processor is made for it.
-    `remember` so many hypotheses a model (300 bytes each), and other settings on the same sources come quickly.
+    `remember` so many hypotheses a model (500 bytes each), and other settings on the same sources come quickly.
     """
     folder = default_bundle() if path is None else Path(path)
     return Generator(folder, encoder=encoder, threads=threads, compute=compute, remember=remember)

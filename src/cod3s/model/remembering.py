@@ -15,7 +15,7 @@ from cod3s.records import Hypothesis
 class RememberingEngine:
     """Asks `engine` only for what it does not remember.
 
-    Of more than `most` hypotheses (some 300 bytes each) those go that were longest not asked for.
+    Of more than `most` hypotheses (some 500 bytes each) those go that were longest not asked for.
     """
 
     def __init__(self, engine: Engine, most: int) -> None:
