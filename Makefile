@@ -36,7 +36,7 @@ demo:
 	$(VENV)-demo/bin/pip install --quiet .
 	$(VENV)-demo/bin/cod3s generate effect "the power went out during dinner"
 
-# The bundle that ships in the package, from nothing: needs the pairs (DATA), and about three hours of one core.
+# The bundle that ships in the package, from nothing: needs the pairs (DATA), and about five hours of one core.
 # It can be killed at any moment and made again: every step goes on where it stopped.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle

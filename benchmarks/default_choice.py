@@ -17,9 +17,8 @@ from cod3s import load
 from cod3s.corpus.questions import read_questions
 from cod3s.decode.config import DEFAULT
 from cod3s.encode import Encoder, load_encoder
-from cod3s.metrics.semantic import cosine_distances, distinct
 from cod3s.records import AnswerSet
-from cod3s.text import complete
+from cod3s.web.comparison import count_distinct
 
 FIRST, SOURCES = 100, 14  # premises that the tables of `cod3s evaluate --limit 100` do not use
 CHOICES = {
@@ -32,12 +31,6 @@ CHOICES = {
     "weighed, beam 40": DEFAULT.with_values(beam=40),
     "weighed (default)": DEFAULT,
 }
-
-
-def count(found: AnswerSet, template: str, encoder: Encoder, threshold: float) -> int:
-    """Distinct ones among the answers, as completed statements."""
-    statements = [complete(template, found.source.rstrip("."), answer.text) for answer in found.answers]
-    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold))
 
 
 def relevance(found: AnswerSet, encoder: Encoder) -> float:
@@ -58,7 +51,7 @@ def main(questions: str, bundle: str | None = None) -> None:
             sets = model.generate(premises[FIRST : FIRST + SOURCES], relation, options=options)
             seconds = (time.process_time() - start) / SOURCES
             counts = [
-                np.mean([count(found, facts["template"], encoder, threshold) for found in sets])
+                np.mean([count_distinct(found, facts["template"], encoder, threshold) for found in sets])
                 for encoder, threshold in ((signed, 0.1), (signed, 0.25), (other, 0.1))
             ]
             forward = np.mean([answer.forward for found in sets for answer in found.answers])

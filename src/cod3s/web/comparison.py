@@ -49,7 +49,7 @@ def compare(
     yield Comparison(**found, distinct=Distinct(**counts, threshold=THRESHOLD, encoder=encoder.id))
 
 
-def count_distinct(answers: AnswerSet, template: str, encoder: Encoder) -> int:
+def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = THRESHOLD) -> int:
     """How many of the completed statements are no paraphrase of one before them."""
     statements = [complete(template, answers.source, answer.text) for answer in answers]
-    return len(distinct(cosine_distances(statements, encoder.encode(statements)), THRESHOLD)) if statements else 0
+    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0
