@@ -388,7 +388,9 @@ def test_candidates_that_cannot_be_seen_are_told(client: httpx.Client) -> None:
 # What goes with every answer
 
 
-@pytest.mark.parametrize("address", ["/", "/api/info", "/api/docs", "/api/docs.css", "/openapi.json", "/nothing"])
+@pytest.mark.parametrize(
+    "address", ["/", "/api/info", "/api/docs", "/static/manual.css", "/openapi.json", "/nothing"]
+)
 def test_every_answer_has_the_headers_that_keep_a_browser_safe(address: str, client: httpx.Client) -> None:
     headers = client.get(address).headers
     assert {name: headers[name] for name in HEADERS} == HEADERS

@@ -8,13 +8,14 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+_SHARED = Path(__file__).parent / "static"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
 def page_routes(folder: Path, pages: Mapping[str, str]) -> APIRouter:
-    """`/static/NAME` for the files that `folder` has now, and `pages` by their paths; in no API's description."""
+    """`/static/NAME` for the files of `folder` and those that all pages share, and `pages` by their paths."""
     router = APIRouter(include_in_schema=False)
-    known = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    known = {file.name: file.read_bytes() for own in (_SHARED, folder) for file in own.iterdir() if file.is_file()}
 
     def send(name: str) -> Response:
         if name not in known:

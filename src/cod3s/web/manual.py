@@ -2,7 +2,6 @@
 
 import re
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -10,16 +9,12 @@ from starlette.responses import HTMLResponse, Response
 
 
 def manual_routes(app: FastAPI) -> APIRouter:
-    """`/api/docs` and its style sheet."""
+    """`/api/docs`."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/api/docs")
     def manual() -> Response:
         return HTMLResponse(render(app.openapi()))
-
-    @router.get("/api/docs.css")
-    def style() -> Response:
-        return Response((files("cod3s.web") / "manual.css").read_bytes(), media_type="text/css")
 
     return router
 
@@ -34,7 +29,8 @@ def render(spec: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title>"
-        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/api/docs.css"></head>'
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">'
+        '<link rel="stylesheet" href="/static/manual.css"></head>'
         "<body><main>"
         f"<h1>The {escape(info['title'])} API</h1><p>{escape(info['description'])} "
         f'Version {escape(info["version"])}. <a href="/openapi.json">OpenAPI document</a>, '
