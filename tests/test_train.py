@@ -94,8 +94,11 @@ def made_up_pairs(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    (folder / "pairs.tsv").write_text(made_up_pairs(320))
+    return prepared(made_up_pairs(320), tmp_path_factory.mktemp("corpus"))
+
+
+def prepared(pairs: str, folder: Path) -> Path:
+    (folder / "pairs.tsv").write_text(pairs)
     config = PrepareConfig(
         relation="effect", orders="all", filter="none", encoder="static", dev=30, test=0, held_out=0.15
     )
@@ -321,7 +324,7 @@ def make_table(words: Vocabulary, number: int, corpora: dict[str, float] | None 
         source_signature=[f"{15 - n % 16:04b}" for n in range(number)],
         corpus=["letters" if n % 2 else "diaries" for n in range(number)],
     )
-    return PairTable(rows, words, lambda text: [*words.encode_text(text), words.end], corpora or {})
+    return PairTable(rows, words, lambda text: [*words.encode_text(text), words.end], corpora or {}, 128)
 
 
 def make_examples(words: Vocabulary, number: int, share: float = 1.0) -> Examples:
@@ -367,6 +370,36 @@ def test_a_share_of_the_pairs_is_drawn_anew_each_epoch(words: Vocabulary) -> Non
     )
     assert 0.2 < len(first) / len(examples) < 0.3
     assert len(first & second) < 0.5 * len(first)
+
+
+def test_a_pair_that_the_decoder_cannot_hold_is_never_drawn(words: Vocabulary) -> None:
+    targets = ["she slept" + " outside" * n for n in range(1, 11)]
+    rows = Rows(["Ada lost the key"] * 10, targets, ["0110"] * 10, ["1001"] * 10, ["letters"] * 10)
+    positions = 3 + len(words.encode_text(targets[6]))  # behind a tag and two tokens of the signature
+    table = PairTable(rows, words, words.encode_text, {}, positions)
+    examples = Examples([lesson("effect", "sentence", {"effect": table}, {})], words, [words.end])
+    stream = BatchStream(examples.lengths, examples.shares, 600, seed=1)
+    drawn = [place for n in range(stream.batches_per_epoch()) for place in stream[n]]
+    assert sorted(drawn) == list(range(7))
+    assert table.too_long == 3
+    assert max(len(examples[place].given) for place in drawn) == positions
+
+
+def test_a_run_with_long_pairs_leaves_them_out_and_says_how_many(tmp_path: Path) -> None:
+    stories = [f"{name} fell" + " and then slept outside" * 60 for name in FIRST]
+    long = "".join(f"it rained on {name}\t{story}\tso\n" for name, story in zip(FIRST, stories, strict=True))
+    corpus = prepared(made_up_pairs(320) + long, tmp_path)
+    figures = train(corpus, tmp_path / "run", TINY)["shared"]
+    assert 10 <= figures["pairs_too_long"] <= 20  # the others are held out, and left out there too
+    assert np.isfinite(figures["loss"])
+
+
+def test_a_corpus_of_nothing_but_long_pairs_is_an_error(tmp_path: Path) -> None:
+    names = [f"{first} {last}" for first in FIRST for last in LAST]
+    story = " and then slept outside" * 60
+    pairs = "cause\teffect\torder\n" + "".join(f"{name} fell{story}\t{name} rose{story}\tso\n" for name in names)
+    with pytest.raises(Cod3sError, match="too long"):
+        train(prepared(pairs, tmp_path), tmp_path / "run", TINY)
 
 
 def test_a_corpus_may_be_seen_less_often_than_the_others(words: Vocabulary) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cod3s import __version__
+from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.encode.convert import read_weights
@@ -80,7 +81,7 @@ def export(
     )
     if word_graph is not None:
         _require_same_corpus(word_graph, facts["corpus"])
-    with replaced_folder(output) as partial:
+    with replaced_folder(output, FACTS) as partial:
         _write_parts(run, partial, bundle, [member.name for member in own])
         if with_torch:
             for member in own:

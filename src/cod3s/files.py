@@ -3,6 +3,7 @@
 Paths in, bytes and text out; knows nothing about what the text means.
 """
 
+import errno
 import gzip
 import hashlib
 import io
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, cast
 
@@ -66,18 +67,51 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replaced_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes if not."""
+def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes if not.
+
+    `mark` names a file that every folder of this kind has: one that holds anything else is left alone, with an
+    error. Without it the place is the program's own, and whatever is there goes.
+    """
+    path = path.resolve()
+    if mark:
+        _require_own(path, mark)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     try:
         yield partial
         partial.chmod(0o777 & ~_umask())
-        if path.exists():
-            shutil.rmtree(path)
-        partial.replace(path)
+        _put(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _require_own(path: Path, mark: str) -> None:
+    if path.exists() and not path.is_dir():
+        raise Cod3sError(f"{path} is a file, a folder was to be written", hint="name another folder")
+    if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
+        raise Cod3sError(
+            f"{path} holds other things (there is no {mark} in it), so it is left as it is",
+            hint="name a folder that is new, empty or of the same kind",
+        )
+
+
+def _put(partial: Path, path: Path) -> None:
+    """Rename `partial` to `path`; what is there is moved aside first, so that a kill loses neither."""
+    while True:
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+        try:
+            with suppress(FileNotFoundError):
+                path.replace(old)
+            partial.replace(path)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                if any(old.iterdir()):
+                    old.replace(path)
+                raise  # else another process put its own there meanwhile: once more
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -103,7 +137,7 @@ def read_json(path: Path) -> Any:
 def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[TextIO]:
     """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damage gets a clear error.
 
-    A byte-order mark is skipped. Line ends are kept as they are apart from \\r\\n.
+    A byte-order mark is skipped, and every line end is \\n.
     """
     name = "standard input" if str(path) == "-" else str(path)
     binary = sys.stdin.buffer if str(path) == "-" else _open_binary(existing_file(path))
@@ -138,14 +172,15 @@ class _Counted(io.RawIOBase):
     """A stream of bytes that knows how many have passed, so that an error can name its place."""
 
     def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
+        # What has arrived already, where the source can tell: a pipe is read as it is written to.
+        self._read = getattr(source, "read1", source.read)
         self.passed = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        block = self._source.read(len(buffer))
+        block = self._read(len(buffer))
         buffer[: len(block)] = block
         self.passed += len(block)
         return len(block)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from cod3s.bins import BinsFile, build_bins, open_bins
 from cod3s.bins.store import write_bins
+from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator
@@ -55,7 +56,7 @@ def reword(
     signer = encoder or open_encoder(generator.facts.encoder)
     code, _ = load_code(bundle / "code")
     worded = {}
-    with replaced_folder(output) as partial, TemporaryDirectory() as scratch:
+    with replaced_folder(output, FACTS) as partial, TemporaryDirectory() as scratch:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
         for relation in generator.facts.models:
             written = _write(generator, relation, sources[relation], progress)

@@ -83,7 +83,7 @@ class _Steps:
         self._name = name
         shape = SHAPES[config.shape]
         words, reader = _vocabulary(shape, config, folder)
-        batches = _batches(words, reader, config)
+        batches = _batches(shape, words, reader, config)
         self._model = build_transformer(shape, words, seed=config.seed).train()
         if shape.warm and config.freeze_encoder:
             freeze(self._model.encoder)
@@ -121,13 +121,13 @@ def _vocabulary(shape: Shape, config: TrainConfig, folder: Path) -> tuple[Vocabu
     return words, open_reader(shape, words, minilm_folder() / "tokenizer.json" if shape.warm else Path())
 
 
-def _batches(words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
+def _batches(shape: Shape, words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
     """Batches of the `sentence` role, the one that costs the most."""
     draw = np.random.default_rng(config.seed)
     signatures = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, _BITS))]
     texts = made_sentences(2 * _PAIRS, config.seed + 1)
     rows = Rows(texts[:_PAIRS], texts[_PAIRS:], signatures, signatures, ["made"] * _PAIRS)
-    table = PairTable(rows, words, reader.read, {})
+    table = PairTable(rows, words, reader.read, {}, shape.max_tokens)
     examples = Examples([lesson(_RELATION, "sentence", {_RELATION: table}, {})], words, reader.nothing)
     stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)
     number = stream.batches_per_epoch()

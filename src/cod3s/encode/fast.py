@@ -3,6 +3,7 @@
 The model is converted once into the cache folder. float32 gives the reference's bits; int8 is a named choice.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from cod3s.encode.protocol import Vectors, unit
 from cod3s.errors import EncoderError
 from cod3s.files import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
+_SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md
 
 
@@ -106,14 +108,20 @@ def _user_model(folder: Path) -> tuple[Path, str]:
             f"the fast backend needs a model folder; there is none at {folder}",
             hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
         )
+    _require_mean_pooling(folder)
     digest = sha256(weights_file(folder))
-    cached = cache_folder() / "encoders" / digest[:16]
+    cached = cache_folder() / "encoders" / _key(folder, digest)
     return (cached if _is_sound(cached) else _convert(folder, cached, digest)), folder.resolve().name
+
+
+def _key(folder: Path, digest: str) -> str:
+    """The name of a conversion: that of the weights, the tokenizer and the settings that go into it."""
+    parts = [digest] + [sha256(path) for name in _SETTINGS if (path := folder / name).is_file()]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
 def _convert(folder: Path, cached: Path, digest: str) -> Path:
     """Convert into `cached`, all or nothing; the checksum of the result is kept beside it."""
-    _require_mean_pooling(folder)
     with replaced_folder(cached) as partial:
         convert_encoder(folder, partial)
         copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")
@@ -142,12 +150,20 @@ def _require_mean_pooling(folder: Path) -> None:
     kinds = [module["type"].rsplit(".", 1)[-1] for module in read_json(folder / "modules.json")]
     extra = set(kinds) - {"Transformer", "Pooling", "Normalize"}
     pooling = read_json(folder / "1_Pooling" / "config.json") if "Pooling" in kinds else {}
-    modes = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
-    if extra or modes not in ([], ["pooling_mode_mean_tokens"]):
+    modes = _pooling_modes(pooling)
+    if extra or set(modes) - {"mean"}:
         raise EncoderError(
             f"{folder.name} uses {', '.join(sorted(extra) or modes)}; the fast backend only pools by the mean",
             hint="use --encoder sbert:FOLDER",
         )
+
+
+def _pooling_modes(pooling: dict[str, Any]) -> list[str]:
+    """The modes that a Pooling config names: one flag each, or, since sentence-transformers 6, by their names."""
+    flags = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
+    named = pooling.get("pooling_mode", [])
+    modes = [named] if isinstance(named, str) else list(named)
+    return modes + [name.removeprefix("pooling_mode_").removesuffix("_tokens") for name in flags]
 
 
 def _max_tokens(folder: Path, config: dict[str, Any]) -> int:

@@ -80,7 +80,7 @@ class Code:
     def save(self, folder: Path, encoder: str) -> None:
         """Write the code and the id of the encoder it belongs to: JSON and plain arrays, atomically."""
         facts = {"format": _FORMAT, "kind": self.kind, "seed": self.seed, "bits": self.bits}
-        with replaced_folder(folder) as partial:
+        with replaced_folder(folder, "code.json") as partial:
             np.save(partial / "hyperplanes.npy", self.planes, allow_pickle=False)
             np.save(partial / "thresholds.npy", self.thresholds, allow_pickle=False)
             write_json(partial / "code.json", {**facts, "dim": self.dim, "encoder": encoder})

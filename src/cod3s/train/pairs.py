@@ -72,7 +72,8 @@ class PairTable:
     """One relation's pairs of one split as ids.
 
     The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role). `corpora`
-    gives the share of a corpus's pairs that an epoch takes, where it is not all of them.
+    gives the share of a corpus's pairs that an epoch takes, where it is not all of them; a pair with a side that
+    the decoder's `positions` cannot hold behind a tag and a signature is never taken.
     """
 
     def __init__(
@@ -81,13 +82,17 @@ class PairTable:
         vocabulary: Vocabulary,
         read: Callable[[str], list[int]],
         corpora: Mapping[str, float],
+        positions: int,
     ) -> None:
         self.read = Ragged(map(read, rows.source))
         self.source = Ragged(map(vocabulary.encode_text, rows.source))
         self.target = Ragged(map(vocabulary.encode_text, rows.target))
         self.signature = Ragged(map(vocabulary.encode_signature, rows.signature))
         self.source_signature = Ragged(map(vocabulary.encode_signature, rows.source_signature))
-        self.shares = np.array([corpora.get(name, 1.0) for name in rows.corpus])
+        room = positions - 1 - len(vocabulary.signature.groups)
+        fits = np.maximum(self.source.lengths, self.target.lengths) <= room
+        self.too_long = int(np.count_nonzero(~fits))
+        self.shares = np.array([corpora.get(name, 1.0) for name in rows.corpus]) * fits
 
     def __len__(self) -> int:
         return len(self.target)

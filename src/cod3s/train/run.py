@@ -169,10 +169,20 @@ class _Run:
                 raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=did_you_mean(name, known))
         self._tables = {
             (relation, split): PairTable(
-                own, self.vocabulary, self._reader.read, config.corpora if split == "train" else {}
+                own,
+                self.vocabulary,
+                self._reader.read,
+                config.corpora if split == "train" else {},
+                self._shape.max_tokens,
             )
             for (relation, split), own in rows.items()
         }
+        for (relation, _), table in self._tables.items():
+            if table.too_long and table.too_long == len(table):
+                raise Cod3sError(
+                    f"every pair of {relation} is too long for the {self._shape.max_tokens} tokens of this shape",
+                    hint="prepare the corpus with the filter length:20, or so",
+                )
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
@@ -195,6 +205,8 @@ class _Run:
             pairs_a_batch=self._pairs_a_batch(member, len(batches)),
         )
         figures["padding"] = padding_share(batches, 100, self.vocabulary.pad)
+        if too_long := sum(self._tables[relation, "train"].too_long for relation in member.relations):
+            figures["pairs_too_long"] = float(too_long)
         figures["majority_bit_accuracy"] = mean(
             self._majority[relation] for relation in member.relations if relation in self._majority
         )
