@@ -206,6 +206,27 @@ def test_a_double_click_rates_one_statement(serve: Serve, open_page: Open) -> No
     assert site.scores() == [5]
 
 
+def test_a_click_on_a_statement_that_was_taken_back_is_not_saved_for_another(
+    serve: Serve, browser: Browser
+) -> None:
+    site = serve()
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(site.address)
+        begin(page)
+        [rater] = site.store.raters()
+        [open_one] = site.store.given(rater.id)
+        other = next(item for item in site.made.items if item.id != open_one.item)
+        site.store.give(rater.id, lambda _given, _load: other.id, free_before="9999")  # as after the claim's time
+        page.wait_for_timeout(SETTLE)
+        page.keyboard.press("5")
+        expect(page.locator("#saving")).to_contain_text("Not saved: this statement was open for too long")
+        expect(page.locator("#statement")).to_have_text(other.statement)
+        assert site.scores() == []
+        press(page, "2", f"2 of {TOTAL}")
+        assert [(one.item, one.score) for one in site.store.ratings()] == [(other.id, 2)]
+
+
 def test_a_participant_of_prolific_comes_by_its_link_and_returns(serve: Serve, open_page: Open) -> None:
     site = serve(prolific=True)
     link = f"{site.address}/?PROLIFIC_PID=5f00aa&STUDY_ID=s1&SESSION_ID=t1"

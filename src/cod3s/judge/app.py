@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp
 
 from cod3s.errors import Cod3sError
-from cod3s.judge.desk import Desk, NoSuchPlaceError, Shown, Standing
+from cod3s.judge.desk import Desk, NoSuchPlaceError, Shown, Standing, TakenBackError
 from cod3s.judge.guard import Guard, Throttle
 from cod3s.judge.progress import study_progress
 from cod3s.judge.store import Store
@@ -59,12 +59,14 @@ class ProlificEntry(BaseModel):
 
 
 class Score(BaseModel):
-    """A rating. `key` names the click, so that a page may send it again until it is acknowledged."""
+    """A rating. `key` names the click, so that a page may send it again until it is acknowledged; `given` is that of
+    the statement that the rater saw."""
 
     model_config = ConfigDict(extra="forbid")
     score: Annotated[int, Field(ge=0, le=9, strict=True)]
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
     key: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+    given: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
 def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> ASGIApp:
@@ -124,7 +126,7 @@ def _add_raters(app: FastAPI, desk: Desk, options: ServerOptions) -> None:
 
     @app.put("/api/statements/{place}")
     def rate(place: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        return desk.rate(rater, place, score.score, score.seconds, score.key)
+        return desk.rate(rater, place, score.score, score.seconds, score.key, score.given)
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:
@@ -165,7 +167,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Cod3sError)
     async def known(_request: Request, error: Cod3sError) -> JSONResponse:
-        status = 404 if isinstance(error, NoSuchPlaceError) else 422
+        status = {NoSuchPlaceError: 404, TakenBackError: 409}.get(type(error), 422)
         return JSONResponse(error_body(error.message, error.hint), status)
 
     @app.exception_handler(SQLAlchemyError)

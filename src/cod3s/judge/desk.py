@@ -23,6 +23,10 @@ class NoSuchPlaceError(Cod3sError):
     """A rater asked for a statement that they have not reached."""
 
 
+class TakenBackError(Cod3sError):
+    """A rating came for a statement that was taken back; another stands at its place."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """A statement as its rater sees it."""
@@ -30,6 +34,7 @@ class Shown:
     place: int
     statement: str
     score: int | None
+    given: str  # when: a statement left open for long is taken back, and its place may hold another
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,20 @@ class Desk:
         """The statement at a place that the rater has reached, with the score they gave."""
         return self._shown(self._at(rater, place))
 
-    def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str) -> Standing:
-        """Save a score and go on; when this returns, it is on the disk. A `key` sent again changes nothing."""
+    def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str, given: str = "") -> Standing:
+        """Save a score and go on; when this returns, it is on the disk. A `key` sent again changes nothing.
+
+        `given` is that of the statement that was shown: if another stands there now, nothing is saved.
+        """
         if score not in range(len(self.study.scale)):
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
-        item = self._at(rater, place).item
-        return self._go_on(rater, Rating(rater.id, item, score, seconds, timestamp(), key=key))
+        there = self._at(rater, place)
+        if given and given != there.at:
+            raise TakenBackError(
+                "this statement was open for too long and went to someone else",
+                hint="rate the one that is shown now",
+            )
+        return self._go_on(rater, Rating(rater.id, there.item, score, seconds, timestamp(), key=key))
 
     def _admit(self, rater: Rater) -> str:
         token = new_token()
@@ -114,7 +127,7 @@ class Desk:
         return given[place - 1]
 
     def _shown(self, given: Given) -> Shown:
-        return Shown(given.place, self._statements[given.item], given.score)
+        return Shown(given.place, self._statements[given.item], given.score, given.at)
 
     def _ending(self, rater: Rater) -> Ending:
         code = self.study.completion_code

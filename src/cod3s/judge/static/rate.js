@@ -8,7 +8,7 @@ const byId = (id) => document.getElementById(id);
 let study = null; // what the server says of the study
 let token = ""; // from the link, after the #
 let standing = null; // how far the rater is
-let shown = null; // the statement on the page: place, statement, score
+let shown = null; // the statement on the page: place, statement, score, given
 let clock = { since: 0, spent: 0 }; // how long it has been in view
 let saving = false;
 
@@ -88,7 +88,7 @@ async function choose(score) {
   mark(score);
   say("Saving …");
   const seconds = Math.min(86400, Math.round(secondsInView() * 100) / 100);
-  const body = { score, seconds, key: crypto.randomUUID?.() ?? randomKey() };
+  const body = { score, seconds, given: shown.given, key: crypto.randomUUID?.() ?? randomKey() };
   try {
     const onWait = () => say("Not saved yet: the server cannot be reached. Trying again; please leave this page open.", true);
     standing = await talk(`api/statements/${shown.place}`, { method: "PUT", token, body, onWait });
@@ -97,10 +97,19 @@ async function choose(score) {
     if (shown?.score === null) say("Saved.");
   } catch (error) {
     say("");
-    explain(error);
+    if (error instanceof Refused && error.status === 409) await showAnew(error.message).catch(explain);
+    else explain(error);
   } finally {
     saving = false;
   }
+}
+
+/** The statement was taken back while it was open: shows the one that is in its place. */
+async function showAnew(reason) {
+  standing = await talk("api/standing", { token });
+  if (standing.ending) return finish();
+  open(standing.current);
+  say(`Not saved: ${reason}. Here is another.`, true);
 }
 
 /** Goes to a neighbour: back, forward to what was rated before, or on to the next statement, or to the end. */
