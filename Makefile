@@ -21,14 +21,14 @@ test: install packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: install
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 format: install
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
 
 # The base install only (no torch): ten answers to one sentence, from the bundle in the package.
 demo:

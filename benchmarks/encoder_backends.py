@@ -71,7 +71,8 @@ def torch_forward(threads: int) -> Forward:
         tokens, mask = padded(ids)
         with torch.inference_mode():
             found = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
-        return found.last_hidden_state.numpy()
+        states: np.ndarray = found.last_hidden_state.numpy()
+        return states
 
     return forward
 
@@ -99,7 +100,8 @@ def onnx_forward(folder: Path, threads: int) -> Forward:
 
     def forward(ids: Batch) -> np.ndarray:
         tokens, mask = padded(ids)
-        return session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
+        states: np.ndarray = session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
+        return states
 
     return forward
 

@@ -40,7 +40,7 @@ def served_study(folder: Path) -> Iterator[str]:
     cod3s = [sys.executable, "-m", "cod3s", "judge"]
     name = ["--name", "Causes and effects", "--seed", "5"]
     subprocess.run([*cod3s, "new", folder, "-o", folder / "study", *name], check=True, capture_output=True)
-    command = [*cod3s, "serve", folder / "study", "--port", "0"]
+    command = [*cod3s, "serve", str(folder / "study"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as server:
         try:
             assert server.stderr is not None

@@ -64,4 +64,4 @@ def main(int8: str, float32: str, corpus: str, answered: int = ANSWERED) -> None
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *map(int, sys.argv[4:5]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], *map(int, sys.argv[4:5]))

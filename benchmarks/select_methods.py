@@ -90,7 +90,7 @@ def selected(method: str, **options: float) -> Way:
             scores=pool.scores,
             method=method,
             vectors=pool.vectors,
-            **options,  # type: ignore[arg-type]
+            **options,
         )
         return [one.index for one in found.selected]
 

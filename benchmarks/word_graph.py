@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 
 from cod3s.corpus.questions import read_questions
 from cod3s.text import words
-from cod3s.train.pairs import read_rows
+from cod3s.train.pairs import Rows, read_rows
 from cod3s.word_graph import WordGraph, open_word_graph
 from cod3s.word_graph.build import DOUBT, build_word_graph
 
@@ -21,19 +21,19 @@ FREQUENT = "SELECT base FROM words GROUP BY base ORDER BY sum(targets) DESC LIMI
 FORMS = "SELECT word FROM words WHERE base = ?"
 
 
-def hits(rows: list[tuple[str, str, str]], graph: WordGraph, balance: float | None) -> float:
+def hits(rows: Rows, graph: WordGraph, balance: float | None) -> float:
     """The share of pairs whose target holds a word looked up for its source."""
     found = 0
-    for source, target, _ in rows:
+    for source, target in zip(rows.source, rows.target, strict=True):
         forms = {form for word in graph.related(source, 10, balance) for form in word.forms}
         found += bool(forms & set(words(target)))
-    return found / len(rows)
+    return found / len(rows.target)
 
 
-def frequent_hits(rows: list[tuple[str, str, str]], graph: WordGraph) -> float:
+def frequent_hits(rows: Rows, graph: WordGraph) -> float:
     bases = graph._database.execute(FREQUENT).fetchall()
     forms = {form for base in bases for (form,) in graph._database.execute(FORMS, base)}
-    return sum(bool(forms & set(words(target))) for _, target, _ in rows) / len(rows)
+    return sum(bool(forms & set(words(target))) for target in rows.target) / len(rows.target)
 
 
 def main(corpus: Path, questions: str | None) -> None:

@@ -179,7 +179,20 @@ def test_a_model_of_ones_own_runs_the_same_on_both_backends(tiny_model: Path) ->
     assert own.id.split("@")[1] == reference.id.split("@")[1]
 
 
-def test_a_recipe_that_the_fast_backend_lacks_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pooling", "known"),
+    [
+        ({"pooling_mode_cls_token": True}, False),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
+        ({"pooling_mode": "cls"}, False),  # as sentence-transformers writes it since version 6
+        ({"pooling_mode": ["mean", "max"]}, False),
+        ({"pooling_mode": "mean"}, True),
+    ],
+)
+def test_a_recipe_that_the_fast_backend_lacks_is_refused(
+    pooling: dict[str, object], known: bool, tiny_model: Path, tmp_path: Path
+) -> None:
+    load_encoder(f"fast:{tiny_model}")  # so that a conversion of the same weights is in the cache
     folder = tmp_path / "cls"
     shutil.copytree(tiny_model, folder)
     (folder / "1_Pooling").mkdir()
@@ -188,10 +201,21 @@ def test_a_recipe_that_the_fast_backend_lacks_is_refused(tiny_model: Path, tmp_p
         {"type": "sentence_transformers.models.Pooling"},
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
-    _change_weights(folder)
-    with pytest.raises(EncoderError, match="pools by the mean"):
-        load_encoder(f"fast:{folder}")
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    if known:
+        assert load_encoder(f"fast:{folder}").dim == load_encoder(f"fast:{tiny_model}").dim
+    else:
+        with pytest.raises(EncoderError, match="pools by the mean"):
+            load_encoder(f"fast:{folder}")
+
+
+def test_the_same_weights_with_other_settings_are_converted_anew(tiny_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "short"
+    shutil.copytree(tiny_model, folder)
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 4}))
+    text = "the ladder fell on the old bucket"
+    long, short = (load_encoder(f"fast:{one}").encode([text]) for one in (tiny_model, folder))
+    assert not np.allclose(long, short)
 
 
 def test_damaged_or_pickled_weights_are_refused(tiny_model: Path, tmp_path: Path) -> None:
@@ -204,11 +228,3 @@ def test_damaged_or_pickled_weights_are_refused(tiny_model: Path, tmp_path: Path
     weights.rename(folder / "pytorch_model.bin")
     with pytest.raises(EncoderError, match="safetensors"):
         load_encoder(f"fast:{folder}")
-
-
-def _change_weights(folder: Path) -> None:
-    """Other weights, so that no earlier conversion of the same ones is found in the cache."""
-    from safetensors.numpy import load_file, save_file
-
-    tensors = load_file(folder / "model.safetensors")
-    save_file({name: tensor + 1 for name, tensor in tensors.items()}, folder / "model.safetensors")

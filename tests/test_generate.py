@@ -281,6 +281,14 @@ def test_signatures_of_the_wrong_length_are_refused(generator: Generator) -> Non
         generator.generate("x", "effect", signatures=[["0101"]])
 
 
+@pytest.mark.parametrize("system", ["s2s", "s2s-sigs", "s2s-rs"])
+def test_a_system_of_one_stage_takes_no_signatures(system: str, generator: Generator) -> None:
+    with pytest.raises(Cod3sError, match="takes no signatures"):
+        generator.generate("x", "effect", system=system, signatures=[["01001110"]])
+    with pytest.raises(Cod3sError, match="takes no signatures"):
+        next(generator.stream("x", "effect", system=system, signatures=["01001110"]))
+
+
 def test_an_oracle_needs_its_signatures(generator: Generator) -> None:
     with pytest.raises(Cod3sError, match="needs each source's signature"):
         generator.generate("x", "effect", system="cod3s-oracle-beam")

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cod3s.bundle import open_vocabulary
+from cod3s import load
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
 from cod3s.export import export
-from cod3s.model.reader import open_reader
-from cod3s.model.roles import tag
-from cod3s.model.shape import SHAPES
 from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 
@@ -54,9 +51,10 @@ def grammar() -> str:
 
 @pytest.mark.slow
 def test_a_tiny_model_learns_signatures_and_effects(tmp_path: Path) -> None:
-    """Chance: 12 effects in the grammar, half of the bits right. The bounds leave room for other machines."""
-    import ctranslate2
+    """Chance: 12 effects in the grammar, and guessing the commoner bit of each place.
 
+    The bounds leave room for other machines.
+    """
     (tmp_path / "pairs.tsv").write_text(grammar())
     config = PrepareConfig(
         relation="effect", orders="all", filter="none", encoder="static", dev=60, test=0, held_out=0.15
@@ -64,19 +62,9 @@ def test_a_tiny_model_learns_signatures_and_effects(tmp_path: Path) -> None:
     prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "corpus"), config)
     preset = PRESETS["tiny"].with_values(epochs=60, evaluate_every=300, learning_rate=3e-3, patience=3)
     figures = train(tmp_path / "corpus", tmp_path / "run", preset, seconds=150)["shared"]
-    assert figures["signature_bit_accuracy"] > 0.75
-    bundle = export(tmp_path / "run", tmp_path / "bundle", quantization="float32")
-    words = open_vocabulary(tmp_path / "bundle" / "tokens.model", bundle)
-    reader = open_reader(SHAPES[bundle.shape], words, Path())
-    engine = ctranslate2.Translator(str(tmp_path / "bundle" / "models" / "shared"), compute_type="float32")
+    assert figures["signature_bit_accuracy"] > figures["majority_bit_accuracy"] + 0.1
+    export(tmp_path / "run", tmp_path / "bundle", quantization="float32")
     rows = read_rows(tmp_path / "corpus", "effect", "dev")
-    found = engine.translate_batch(
-        [[reader.tokens[number] for number in reader.read(source)] for source in rows.source],
-        target_prefix=[[tag("effect", "plain")]] * len(rows.source),
-        beam_size=10,
-        num_hypotheses=10,
-    )
-    place = {token: number for number, token in enumerate(words.tokens)}
-    answers = [[words.decode_text(place[t] for t in tokens) for tokens in one.hypotheses] for one in found]
-    hits = sum(target in own for target, own in zip(rows.target, answers, strict=True))
+    answered = load(tmp_path / "bundle").generate(rows.source, "effect", 10)
+    hits = sum(target in [one.text for one in own] for target, own in zip(rows.target, answered, strict=True))
     assert hits / len(rows.target) > 0.5

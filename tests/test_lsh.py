@@ -217,3 +217,13 @@ def test_a_million_vectors_are_signed_in_seconds() -> None:
     start = perf_counter()
     random_code(16, 384).sign(vectors)
     assert perf_counter() - start < 10
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_number_that_is_no_seed_is_refused(seed: int) -> None:
+    with pytest.raises(Cod3sError, match="is no seed"):
+        random_code(4, 8, seed)
+
+
+def test_the_largest_seed_is_one() -> None:
+    assert random_code(4, 8, 2**32 - 1).planes.shape == (4, 8)

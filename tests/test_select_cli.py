@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,25 @@ def test_groups_are_chosen_from_one_by_one_and_records_keep_every_byte(cod3s: Ru
     file.write_text("\n".join(RECORDS) + "\n", encoding="utf-8")
     done = cod3s("select", file, "-k", "1", "--group-by", "prompt", "--score-field", "score")
     assert done.stdout.splitlines() == [RECORDS[1], RECORDS[3]]
+
+
+def test_a_group_comes_out_when_it_is_whole_though_the_pipe_stays_open(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cod3s", "select", "-", "-k", "1", "--group-by", "prompt"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write("\n".join(RECORDS) + "\n")
+        running.stdin.flush()
+        found = ThreadPoolExecutor(1).submit(running.stdout.readline)
+        try:
+            assert found.result(timeout=120) == RECORDS[0] + "\n"
+        finally:
+            running.kill()
+
+
+def test_blank_lines_of_a_table_hold_nothing(cod3s: Run) -> None:
+    done = cod3s("select", "-", "-k2", "--text-field", "reply", stdin="id,reply\n7,He slept\n\n8,It rained\n\n")
+    assert done.stdout.splitlines() == ["id,reply", "7,He slept", "8,It rained"]
 
 
 def test_json_names_group_indices_signatures_and_whole_records(cod3s: Run) -> None:

@@ -38,6 +38,7 @@ CASES = [
     (QUICK.with_values(per_bin=3, min_hamming=0), "cod3s", "near bins find the same texts, which are given once"),
     (QUICK.with_values(beam=1), "cod3s", "bins that have nothing new stay empty, and a remark counts them"),
     (QUICK.with_values(check=True), "cod3s", "only what is chosen is signed"),
+    (QUICK.with_values(faithful="weigh"), "cod3s", "the choice in a bin knows what others chose before"),
     (QUICK.with_values(faithful="rerank"), "cod3s", "all candidates are signed before the choice"),
     (QUICK.with_values(faithful="filter", faithful_within=1), "cod3s", "some bins lose all they have"),
     (QUICK.with_values(rerank_sentences="none", normalise="original"), "cod3s", "scores count the signature"),

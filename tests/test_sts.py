@@ -61,6 +61,15 @@ def test_rows_that_do_not_parse_are_reported_with_their_line(tmp_path: Path) -> 
     assert "'score' is not a score" in data.rejected[0][1]
 
 
+def test_rows_with_nothing_to_see_or_too_much_to_hold_are_reported_too(tmp_path: Path) -> None:
+    path = tmp_path / "sts.csv"
+    bad = f'"\x07\x08","b",1\n"{"a" * 11_000_000}","b",1\n'
+    path.write_text(bad + comma_form(PAIRS), encoding="utf-8")
+    data = read_sts(path)
+    assert data.pairs == DATA.pairs
+    assert [line for line, _ in data.rejected] == [1, 2]
+
+
 @pytest.mark.parametrize("content", ["", "\n\n", "one line of prose\n", "a,b,1\n"])
 def test_a_file_without_two_pairs_is_a_clear_error(content: str, tmp_path: Path) -> None:
     path = tmp_path / "sts.csv"

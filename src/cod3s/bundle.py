@@ -115,13 +115,13 @@ def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
     )
 
 
-def open_own_encoder(folder: Path, facts: BundleFacts) -> Encoder | None:
+def open_own_encoder(folder: Path, facts: BundleFacts, threads: int | None = None) -> Encoder | None:
     """The encoder that signs, taken out of the model that reads with it; None where none does."""
     if not facts.own_encoder:
         return None
     from cod3s.encode.fast import open_inner_encoder
 
-    return open_inner_encoder(folder / "models" / facts.own_encoder, folder / "source.json")
+    return open_inner_encoder(folder / "models" / facts.own_encoder, folder / "source.json", threads)
 
 
 def sizes(folder: Path, facts: BundleFacts) -> dict[str, int]:

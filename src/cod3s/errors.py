@@ -35,6 +35,10 @@ class FileFormatError(Cod3sError):
     """A file whose content is not what its reader expects."""
 
 
+class PlaceError(Cod3sError):
+    """A place that could not be read or written just then; what was done before is still there."""
+
+
 class BinsError(Cod3sError):
     """A bins file that cannot be opened or does not hold what was asked for."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
-from cod3s.errors import FileFormatError, VectorError, require
+from cod3s.errors import FileFormatError, SentenceError, VectorError, require
 from cod3s.files import open_text, replaced_file
 from cod3s.lsh import SEED, Code, hamming, itq_code, median_code, pack, random_code
 from cod3s.tables import MAX_FIELD
@@ -67,12 +67,13 @@ def read_sts(path: Path) -> StsData:
         lines = chain([first], stream)
         tabs = first.count("\t") >= 6
         rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
-        for row in rows:
-            if not any(cell.strip() for cell in row):
-                continue
+        while True:
             try:
-                pairs.append(_scored_pair(row[4:7] if tabs else [*row[2:3], *row[:2]]))
-            except ValueError as error:
+                if (row := next(rows, None)) is None:
+                    break
+                if any(cell.strip() for cell in row):
+                    pairs.append(_scored_pair(row[4:7] if tabs else [*row[2:3], *row[:2]]))
+            except (ValueError, csv.Error, SentenceError) as error:
                 rejected.append((rows.line_num, str(error)))
     if len(pairs) < 2:
         raise FileFormatError(

@@ -81,6 +81,8 @@ class Table:
     def _rows(self) -> Iterator[Row]:
         while (cells := self._next_cells()) is not None:
             number = self._cells.line_num
+            if not cells:  # a blank line
+                continue
             if len(cells) != len(self.header):
                 raise FileFormatError(
                     f"{self.name}, line {number}: {len(cells)} cells, the header has {len(self.header)}"

@@ -90,7 +90,11 @@ class BinsFile:
     @cached_property
     def populated(self) -> int:
         """How many bins hold at least one sentence."""
-        return sum(1 for _ in self.bins())
+        with self._readable():
+            found = self._database.execute(
+                "SELECT count(*) FROM bins WHERE length(signature) = ?", (self.facts.bits,)
+            ).fetchone()
+        return int(found[0])
 
     def get(self, signature: str) -> Bin | None:
         """The bin or inner node with this signature; None where no sentence fell."""
@@ -118,7 +122,8 @@ class BinsFile:
             signature[:place] + ("1" if bit == "0" else "0") + signature[place + 1 :]
             for place, bit in enumerate(signature)
         ]
-        return [found for other in flipped if (found := self.get(other))]
+        populated = self.find(flipped)
+        return [populated[other] for other in flipped if other in populated]
 
     def tree(self, depth: int, root: str = "") -> Iterator[Bin]:
         """The nodes below `root` down to `depth` bits in all, each before its children, zeros first."""

@@ -19,7 +19,7 @@ from cod3s.cli.options import (
 )
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
-from cod3s.errors import Progress
+from cod3s.errors import Progress, require
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ def reword(
     The counts stay those of the training corpus; a bin that no answer falls into shows the medoid of the
     smallest node of the tree above it that has one.
     """
+    require("pyarrow", "corpus")
     from cod3s.bundle import read_facts
     from cod3s.rewording import reword as reword_bundle
     from cod3s.train.pairs import read_rows

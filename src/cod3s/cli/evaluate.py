@@ -8,6 +8,7 @@ import typer
 from cod3s.cli.options import JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Cod3sError, require
+from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
     from cod3s.evaluate.items import EvaluationData
@@ -34,7 +35,7 @@ SecondOption = Annotated[
 PresetOption = Annotated[
     str, typer.Option("--preset", help="Decoding options that a system's name leaves open: paper or default.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of sampling and of the bootstrap.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of sampling and of the bootstrap.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -1,5 +1,6 @@
 """`cod3s generate`: k answers that mean different things."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
@@ -12,6 +13,7 @@ from cod3s.cli.options import BundleOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Cod3sError
 from cod3s.records import Answer, AnswerSet
+from cod3s.seeds import MAX_SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -82,7 +84,9 @@ RerankSentencesOption = Annotated[
 PerBinOption = Annotated[
     int | None, typer.Option("--per-bin", help="Answers of each bin; 1.", rich_help_panel=_STAGE_2)
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Of sampling; 1234.", rich_help_panel=_STAGE_2)]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, max=MAX_SEED, help="Of sampling; 1234.", rich_help_panel=_STAGE_2)
+]
 FreshOption = Annotated[
     bool | None,
     typer.Option(
@@ -180,6 +184,7 @@ def generate(
                     say(f"{found.source[:60]}: {remark}")
             said.update(found.remarks)
             print_json(asdict(found)) if json else _print_answers(found)
+            sys.stdout.flush()  # whoever reads the pipe gets each source's answers when they are there
 
 
 def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:

@@ -10,6 +10,7 @@ from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError
+from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
     from cod3s.judge.design import Made
@@ -64,7 +65,9 @@ def new(
         typer.Option("--template", help='How a relation of your own reads: "reply={source} {target}"; repeat it.'),
     ] = None,
     code: Annotated[str, typer.Option("--code", help="The completion code; default a random one.")] = "",
-    seed: Annotated[int, typer.Option("--seed", help="Of the order and of what is drawn by lot.")] = 1234,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of the order and of what is drawn by lot.")
+    ] = 1234,
     json: JsonOption = False,
 ) -> None:
     """Make a blind study from stored outputs: every statement once, systems, gold items and checks mixed.

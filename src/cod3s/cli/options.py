@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cod3s.errors import Cod3sError
+from cod3s.seeds import MAX_SEED
 
 EncoderOption = Annotated[
     str,
@@ -14,7 +15,9 @@ EncoderOption = Annotated[
     ),
 ]
 BitsOption = Annotated[int, typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the hyperplanes; 1234 is the original's.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the hyperplanes; 1234 is the original's.")
+]
 CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")

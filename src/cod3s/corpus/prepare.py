@@ -31,7 +31,7 @@ from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.encode import Encoder, load_encoder
-from cod3s.errors import Cod3sError, Progress
+from cod3s.errors import Cod3sError, PlaceError, Progress
 from cod3s.lsh import Code
 from cod3s.signing import open_code
 
@@ -133,6 +133,8 @@ class _Run:
                 sifted[relation.name].append(Sifted(**part.with_suffix(".json").read_json()))
             for name, parts in sifted.items():
                 _check_some_left(name, parts)
+        except PlaceError:
+            raise  # a later run goes on where this one stopped
         except Cod3sError:
             folder.abandon()
             raise

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 
 from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.seeds import check_seed
 
 CHOICES = {
     "signature_search": ("beam", "exact"),
@@ -44,7 +45,6 @@ _NOT_NEGATIVE = (
     "faithful_within",
     "bit_weight",
     "nearness_weight",
-    "seed",
     "diversity_penalty",
 )
 
@@ -100,6 +100,7 @@ class DecodeConfig:
             for name in names:
                 if not getattr(self, name) >= least:
                     raise Cod3sError(f"{name} is {getattr(self, name)}, it must be at least {least}")
+        check_seed(self.seed)
         if not self.temperature > 0:
             raise Cod3sError(f"temperature is {self.temperature}, it must be above 0")
 

@@ -79,7 +79,8 @@ class Generator:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder that signed the bundle's training targets, or the bundle's own copy; opened when needed."""
-        return self._encoder or open_own_encoder(self.folder, self.facts) or open_encoder(self.facts.encoder)
+        own = self._encoder or open_own_encoder(self.folder, self.facts, self._workers)
+        return own or open_encoder(self.facts.encoder)
 
     @cached_property
     def checker(self) -> Checker:
@@ -296,6 +297,11 @@ class Generator:
 
 
 def _task(pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig) -> Task:
+    if system.kind != COD3S and any(given is not None for _, given in pairs):
+        raise Cod3sError(
+            f"{system.name} writes in one stage and takes no signatures",
+            hint="choose a system that begins with cod3s",
+        )
     texts = [_checked(source) for source, _ in pairs]
     return Task(
         relation,

@@ -35,16 +35,7 @@ def read_signature(vocabulary: Vocabulary, tokens: Sequence[int]) -> str | None:
 
 def group_tokens(vocabulary: Vocabulary) -> list[list[int]]:
     """For each token of a signature, the ids it may have, in counting order."""
-    signature = vocabulary.signature
-    groups: list[list[int]] = []
-    start = 0
-    for width in signature.groups:
-        values = (f"{value:0{width}b}" for value in range(2**width))
-        rest = "0" * (signature.bits - start - width)
-        place = len(groups)
-        groups.append([vocabulary.encode_signature("0" * start + value + rest)[place] for value in values])
-        start += width
-    return groups
+    return [[vocabulary.id(name) for name in names] for names in vocabulary.signature.choices()]
 
 
 def _beam(player: Player, vocabulary: Vocabulary, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
@@ -57,9 +48,10 @@ def _beam(player: Player, vocabulary: Vocabulary, sources: Sequence[str], best: 
     )
     whole = [[one for one in own if read_signature(vocabulary, one.tokens) is not None] for own in found]
     # A model that has learned little writes positional tokens in wrong places; the exact search cannot.
-    for place, own in enumerate(whole):
-        if len(own) < best / 2:
-            (whole[place],) = _exact(player, vocabulary, sources[place : place + 1], best)
+    short = [place for place, own in enumerate(whole) if len(own) < best / 2]
+    anew = _exact(player, vocabulary, [sources[place] for place in short], best)
+    for place, own in zip(short, anew, strict=True):
+        whole[place] = own
     return whole
 
 

@@ -39,13 +39,14 @@ class FastEncoder:
         max_tokens: int,
         compute_type: str = "float32",
         files: dict[str, bytes] | None = None,
+        threads: int | None = None,
     ) -> None:
         """The engine's model is in `folder`, or, where `files` are given, in those."""
         import ctranslate2
 
         self.id, self.dim = id, dim
         self._tokenizer = _tokenizer(tokenizer, max_tokens)
-        self._workers = os.cpu_count() or 1
+        self._workers = threads or os.cpu_count() or 1
         self._model = ctranslate2.Encoder(
             str(folder), compute_type=compute_type, inter_threads=self._workers, intra_threads=1, files=files
         )
@@ -85,7 +86,7 @@ def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32")
     )
 
 
-def open_inner_encoder(folder: Path, tokenizer: Path) -> FastEncoder:
+def open_inner_encoder(folder: Path, tokenizer: Path, threads: int | None = None) -> FastEncoder:
     """all-MiniLM-L6-v2 out of a seq2seq model in `folder` that reads with it, unchanged but for rounding."""
     return FastEncoder(
         f"inner:{NAME}@{SHA256[:8]}",
@@ -94,6 +95,7 @@ def open_inner_encoder(folder: Path, tokenizer: Path) -> FastEncoder:
         dim=DIM,
         max_tokens=MAX_TOKENS,
         files=encoder_files(folder),
+        threads=threads,
     )
 
 

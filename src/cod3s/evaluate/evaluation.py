@@ -62,12 +62,13 @@ def evaluate_outputs(
     sets = [own for answered in systems.values() for own in answered]
     asking = [own for own in (data, *more_questions) if own.questions]
     pairs = answer_pairs(sets) + [pair for own in asking for pair in question_pairs(own.questions)]
-    judged = judge_pairs(pairs, judges.encoder, judges.model)
-    texts = [pair.target for pair in answer_pairs(sets)]
+    texts = [text for pair in pairs for text in (pair.source, pair.target)]
+    embedded = Embedded(judges.encoder, texts)
+    judged = judge_pairs(pairs, embedded, judges.model)
     scoring = Scoring(
-        answers=Embedded(judges.encoder, texts),
+        answers=embedded,
         statements=Embedded(judges.encoder, statements(sets, judges.templates)),
-        second=Embedded(judges.second, texts) if judges.second else None,
+        second=Embedded(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
         templates=judges.templates,
         judged=judged,
         bars=find_bars(data.questions, judged, BARRED),

@@ -28,6 +28,7 @@ class Opened:
 
 def open_bundle(folder: Path, second: str = "static") -> Opened:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
+    # Without the generator's memory: what a judge computes must not depend on what was generated before.
     players = open_players(folder)
     encoder = open_encoder(players.facts.encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)

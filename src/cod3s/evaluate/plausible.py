@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.encode import Encoder
 from cod3s.evaluate.embedded import Embedded
 from cod3s.metrics.plausibility import SCORERS, PairScores, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
@@ -48,10 +47,9 @@ class Choice:
     high: float
 
 
-def judge_pairs(pairs: Iterable[Pair], encoder: Encoder, model: Likelihoods | None) -> Judged:
-    """The scores of each pair, computed once."""
+def judge_pairs(pairs: Iterable[Pair], embedded: Embedded, model: Likelihoods | None) -> Judged:
+    """The scores of each pair, computed once; `embedded` has the texts of all."""
     distinct = sorted(set(pairs))
-    embedded = Embedded(encoder, (text for pair in distinct for text in (pair.source, pair.target)))
     sources = embedded.of([pair.source for pair in distinct])
     targets = embedded.of([pair.target for pair in distinct])
     cosines = np.einsum("nd,nd->n", sources, targets)

@@ -59,8 +59,10 @@ class ProlificEntry(BaseModel):
 
 
 class Score(BaseModel):
-    """A rating. `key` names the click, so that a page may send it again until it is acknowledged; `given` is that of
-    the statement that the rater saw."""
+    """A rating. `key` names the click, so that a page may send it again until it is acknowledged.
+
+    `given` is that of the statement that the rater saw.
+    """
 
     model_config = ConfigDict(extra="forbid")
     score: Annotated[int, Field(ge=0, le=9, strict=True)]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from cod3s.errors import FileFormatError, VectorError
 from cod3s.files import read_json, replaced_folder, write_json
 from cod3s.lsh.signatures import Bits, check_bits
+from cod3s.seeds import check_seed
 
 CODES = ("random", "median", "itq")
 SEED = 1234  # the original's
@@ -70,7 +71,10 @@ class Code:
         return directions
 
     def margin(self, vectors: Floats) -> npt.NDArray[np.float64]:
-        """|cosine| to the nearest hyperplane, (n,): bits near 0 are the ones that flip. Zero vectors get 0."""
+        """How far the nearest hyperplane is, (n,): |cosine| to it where its threshold is 0.
+
+        Bits near 0 are the ones that flip. Zero vectors get 0.
+        """
         norms = np.linalg.norm(vectors, axis=1)[:, None] * np.linalg.norm(self.planes, axis=1)[None]
         distance = np.abs(self.project(vectors))
         cosines = np.divide(distance, norms, out=np.zeros(distance.shape), where=norms > 0)
@@ -112,6 +116,7 @@ def random_code(bits: int, dim: int, seed: int = SEED) -> Code:
     Drawn row by row as the original draws them, so fewer bits are a prefix of more, for one seed.
     """
     check_bits(bits)
+    check_seed(seed)
     planes = np.random.RandomState(seed).randn(bits, dim)
     return Code("random", planes, np.zeros(bits), seed)
 

@@ -6,6 +6,7 @@ from typing import Any
 from cod3s.errors import Cod3sError, did_you_mean
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
+from cod3s.seeds import check_seed
 
 LAYOUTS = ("shared", "separate")
 SCHEDULES = ("inverse_sqrt", "linear")
@@ -52,6 +53,7 @@ class TrainConfig:
     seed: int = 1234
 
     def __post_init__(self) -> None:
+        check_seed(self.seed)
         _one_of("shape", self.shape, SHAPES)
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("schedule", self.schedule, SCHEDULES)

@@ -1,0 +1,98 @@
+"""Folders take their places whole, spare what is not theirs, and leave nothing behind."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cod3s.errors import Cod3sError
+from cod3s.files import open_text, replaced_folder
+from conftest import Run
+from tiny_bundle import TinyBundle
+
+
+def write(folder: Path, text: str, mark: str = "") -> None:
+    with replaced_folder(folder, mark) as partial:
+        (partial / "notes.txt").write_text(text)
+
+
+def left_over(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_a_folder_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    write(tmp_path / "own", "old", "notes.txt")
+    write(tmp_path / "own", "new", "notes.txt")
+    assert (tmp_path / "own" / "notes.txt").read_text() == "new"
+    assert left_over(tmp_path) == []
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    write(tmp_path / "own", "new", "notes.txt")
+    assert (tmp_path / "own" / "notes.txt").read_text() == "new"
+
+
+def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.txt").write_text("ten years")
+    with pytest.raises(Cod3sError, match=r"holds other things \(there is no notes.txt"):
+        write(tmp_path / "own", "new", "notes.txt")
+    assert (tmp_path / "own" / "thesis.txt").read_text() == "ten years"
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(Cod3sError, match="is a file"):
+        write(tmp_path / "file", "new", "notes.txt")
+
+
+def test_a_block_that_fails_leaves_the_earlier_folder(tmp_path: Path) -> None:
+    write(tmp_path / "own", "old")
+
+    def write_half() -> None:
+        with replaced_folder(tmp_path / "own") as partial:
+            (partial / "notes.txt").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert (tmp_path / "own" / "notes.txt").read_text() == "old"
+    assert left_over(tmp_path) == []
+
+
+def test_the_folder_one_stands_in_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "own", "old", "notes.txt")
+    monkeypatch.chdir(tmp_path / "own")
+    write(Path(), "new", "notes.txt")
+    assert (tmp_path / "own" / "notes.txt").read_text() == "new"
+
+
+def test_two_that_write_the_same_folder_at_once_both_succeed(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: write(tmp_path / "own", str(number)), range(200)))
+    assert (tmp_path / "own" / "notes.txt").read_text().isdigit()
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("codes", "fit", "s.txt", "--encoder", "static", "--bits", "2"), "code.json"),
+        (("export", "run"), "bundle.json"),
+    ],
+)
+def test_commands_spare_a_folder_of_another_kind(
+    arguments: tuple[str, ...], kind: str, cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    (tmp_path / "s.txt").write_text("it rained\nthe bus was late\nwe laughed\n")
+    (tmp_path / "run").symlink_to(tiny_bundle.run)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("ten years")
+    done = cod3s(*arguments, "-o", "mine")
+    assert done.returncode != 0
+    assert f"no {kind}" in done.stderr.replace("\n", " ")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "ten years"
+
+
+def test_every_line_end_is_a_newline(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_bytes("\ufeffone\r\ntwo\rthree\n".encode())
+    with open_text(tmp_path / "lines.txt") as stream:
+        assert list(stream) == ["one\n", "two\n", "three\n"]
