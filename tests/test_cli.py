@@ -101,7 +101,7 @@ def test_errors_say_what_was_found_and_the_way_out(
     arguments: list[str], message: str, hint: str, cod3s: Run
 ) -> None:
     done = cod3s(*arguments)
-    assert done.returncode == 1
+    assert done.returncode in (1, 2)
     assert message in done.stderr
     assert hint in done.stderr
     assert "Traceback" not in done.stderr
@@ -115,6 +115,11 @@ def test_debug_shows_the_traceback(cod3s: Run) -> None:
 def test_wrong_usage_exits_with_2(cod3s: Run) -> None:
     assert cod3s("sign", "--no-such-option").returncode == 2
     assert cod3s("bins", "show", "01").returncode == 2
+    assert cod3s("generate", "effect").returncode == 2
+    assert cod3s("generate", "effect", "it rained", "--search", "bean").returncode == 2
+    assert cod3s("generate", "efect", "it rained").returncode == 2
+    assert cod3s("bins", "stats", "nowhere.txt", "--bits", "4,x").returncode == 2
+    assert cod3s("sign", "--input", "nowhere.txt").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -197,6 +202,8 @@ def test_a_fitted_code_signs_and_knows_its_encoder(cod3s: Run, tmp_path: Path) -
     assert json.loads(fitted.stdout)["sentences"] == 60
     signed = json.loads(cod3s("sign", "Sentence 3.", "-e", "static", "--code", "code", "--json").stdout)
     assert (signed["code"], signed["bits"]) == ("itq", 8)
+    fewer = cod3s("sign", "Sentence 3.", "-e", "static", "--code", "code", "--bits", "4")
+    assert (fewer.returncode, "has 8 bits, 4 were asked for" in fewer.stderr) == (2, True)
     other = cod3s("sign", "Sentence 3.", "-e", "fast", "--code", "code")
     assert other.returncode == 1
     assert "was fitted for static" in other.stderr

@@ -1,12 +1,13 @@
 """Folders take their places whole, spare what is not theirs, and leave nothing behind."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cod3s.errors import Cod3sError
-from cod3s.files import open_text, replaced_folder
+from cod3s.files import open_text, replaced_folder, write_text
 from conftest import Run
 from tiny_bundle import TinyBundle
 
@@ -58,11 +59,12 @@ def test_a_block_that_fails_leaves_the_earlier_folder(tmp_path: Path) -> None:
     assert left_over(tmp_path) == []
 
 
-def test_the_folder_one_stands_in_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "own", "old", "notes.txt")
     monkeypatch.chdir(tmp_path / "own")
-    write(Path(), "new", "notes.txt")
-    assert (tmp_path / "own" / "notes.txt").read_text() == "new"
+    with pytest.raises(Cod3sError, match="the folder that you are in"):
+        write(Path(), "new", "notes.txt")
+    assert (tmp_path / "own" / "notes.txt").read_text() == "old"
 
 
 def test_two_that_write_the_same_folder_at_once_both_succeed(tmp_path: Path) -> None:
@@ -90,6 +92,28 @@ def test_commands_spare_a_folder_of_another_kind(
     assert done.returncode != 0
     assert f"no {kind}" in done.stderr.replace("\n", " ")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "ten years"
+
+
+def test_what_is_no_ordinary_file_is_left_as_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(Cod3sError, match="ordinary"):
+            write_text(tmp_path / name, "new")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_bins_are_not_written_over_their_sentences(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "same.txt").write_text("it rained\n")
+    done = cod3s("bins", "build", "same.txt", "-o", "same.txt", "-e", "static")
+    assert "is also an input" in done.stderr
+    assert (tmp_path / "same.txt").read_text() == "it rained\n"
 
 
 def test_every_line_end_is_a_newline(tmp_path: Path) -> None:

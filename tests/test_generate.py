@@ -17,7 +17,7 @@ from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import MAX_CHARACTERS, Generator, load
 from cod3s.decode.players import Players, open_players
 from cod3s.decode.systems import SYSTEMS
-from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError
+from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
 from cod3s.files import read_json, write_json
 from cod3s.lsh import from_text
 from cod3s.records import Answer, AnswerSet
@@ -289,6 +289,50 @@ def test_a_system_of_one_stage_takes_no_signatures(system: str, generator: Gener
         next(generator.stream("x", "effect", system=system, signatures=["01001110"]))
 
 
+@pytest.mark.parametrize("source", [None, 3.5, float("nan")])
+def test_what_is_not_text_is_told_so(source: object, generator: Generator) -> None:
+    with pytest.raises(SentenceError, match="not text"):
+        generator.generate(source, "effect")  # type: ignore[call-overload]
+    with pytest.raises(SentenceError, match=r"source 2: .* not text"):
+        generator.generate(["it rained", source], "effect", options=QUICK)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("k", ["3", 2.5])
+def test_k_is_a_whole_number(k: object, generator: Generator) -> None:
+    with pytest.raises(UsageError, match="whole number"):
+        generator.generate("it rained", "effect", k)  # type: ignore[call-overload]
+
+
+def test_many_sources_are_not_the_letters_of_one(generator: Generator) -> None:
+    with pytest.raises(SentenceError, match="one source was given"):
+        next(generator.generate_many("it rained", "effect"))
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_batches_groups_and_threads_hold_at_least_one(
+    size: int, generator: Generator, tiny_bundle: TinyBundle
+) -> None:
+    with pytest.raises(UsageError, match="batches"):
+        next(generator.generate_many(["it rained"], "effect", batch=size))
+    with pytest.raises(UsageError, match="groups"):
+        next(generator.stream("it rained", "effect", group=size))
+    with pytest.raises(UsageError, match="threads"):
+        Generator(tiny_bundle.small, threads=size)
+
+
+def test_a_source_that_cannot_be_read_comes_after_the_answers_before_it(generator: Generator) -> None:
+    stream = generator.generate_many([*SOURCES[:2], " ", *SOURCES[2:3]], "effect", options=QUICK)
+    assert [next(stream).source, next(stream).source] == SOURCES[:2]
+    with pytest.raises(SentenceError, match="source 3: an empty sentence"):
+        next(stream)
+
+
+@pytest.mark.parametrize("source", ["\u200b", "\ufe0f \xad"])
+def test_characters_that_nobody_sees_are_no_source(source: str, generator: Generator) -> None:
+    with pytest.raises(SentenceError, match="empty"):
+        generator.generate(source, "effect")
+
+
 def test_an_oracle_needs_its_signatures(generator: Generator) -> None:
     with pytest.raises(Cod3sError, match="needs each source's signature"):
         generator.generate("x", "effect", system="cod3s-oracle-beam")
@@ -385,6 +429,33 @@ def test_the_table_shows_answers_bins_and_settings(cod3s: Run, tiny_bundle: Tiny
     assert "off by" in done.stdout
 
 
+def test_brackets_of_a_source_are_shown_as_they_are(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    done = cod3s("generate", "effect", "[/b] press [enter] now", "-k", "1", "--bundle", tiny_bundle.small)
+    assert done.returncode == 0, done.stderr
+    assert "effect of: [/b] press [enter] now" in done.stdout
+
+
+def test_input_that_cannot_be_answered_line_by_line(cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    """A table needs a column, empty input is an error, and lines that were skipped are counted."""
+    (tmp_path / "s.jsonl").write_text('{"source": "it rained"}\n')
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "two.txt").write_text("it rained\n\u200b\n\nthe bus was late\n")
+    options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
+    assert "--column" in cod3s("generate", "effect", "--input", "s.jsonl", *options).stderr
+    assert "holds no sentence" in cod3s("generate", "effect", "--input", "empty.txt", *options).stderr
+    assert cod3s("generate", "effect", "it rained", "--column", "source", *options).returncode == 2
+    named = cod3s("generate", "effect", "--input", "s.jsonl", "--column", "source", *options)
+    assert json.loads(named.stdout)["source"] == "it rained"
+    done = cod3s("generate", "effect", "--input", "two.txt", *options)
+    assert [json.loads(line)["source"] for line in done.stdout.splitlines()] == ["it rained", "the bus was late"]
+    assert "2 lines of two.txt" in done.stderr
+
+
+def test_samples_are_shown_where_samples_are_drawn(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    done = cod3s("generate", "effect", SOURCES[0], "-k", "1", "--search", "sample", "--bundle", tiny_bundle.small)
+    assert "search sample | samples 40 | top_k 40 |" in " ".join(done.stdout.split())
+
+
 def test_json_is_one_record_a_source_and_nothing_else(cod3s: Run, tiny_bundle: TinyBundle) -> None:
     lines = "".join(f"{source}\n\n" for source in SOURCES)
     options = ("-k", "2", "--beam", "5", "--bundle", tiny_bundle.exact, "--json", "--input", "-")
@@ -405,9 +476,9 @@ def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundl
 
 
 WRONG_CALLS = [
-    (["effect"], 1, "there is no source"),
-    (["efect", "x"], 1, "did you mean 'effect'?"),
-    (["effect", "x", "--system", "s2s", "--search", "sample"], 1, "decides search"),
+    (["effect"], 2, "there is no source"),
+    (["efect", "x"], 2, "did you mean 'effect'?"),
+    (["effect", "x", "--system", "s2s", "--search", "sample"], 2, "decides search"),
     (["effect", "x", "-k", "0"], 2, "-k"),
 ]
 

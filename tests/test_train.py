@@ -19,7 +19,7 @@ from cod3s.cli.train import train as command
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
 from cod3s.encode import Encoder
-from cod3s.errors import BundleError, Cod3sError, MissingExtraError
+from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
 from cod3s.export import export
 from cod3s.model.roles import ROLES
 from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
@@ -286,7 +286,7 @@ def test_the_commands_go_from_corpus_to_bundle(corpus: Path, cod3s: Run) -> None
     assert shown["models"] == {"effect": {"plain": "shared", "sentence": "shared"}}
     assert "16 bits of static" in cod3s("info", "bundle").stdout
     wrong = cod3s("train", corpus, "-o", "other", "--preset", "wram")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "did you mean 'warm'?" in wrong.stderr
 
 
@@ -300,6 +300,28 @@ def test_unknown_names_suggest_the_nearest() -> None:
         TrainConfig(roles=())
     with pytest.raises(Cod3sError, match="no pretrained encoder"):
         TINY.with_values(pieces="encoder")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"learning_rate": -1.0}, {"learning_rate": float("nan")}, {"batch_tokens": 0}, {"epochs": 0}, {"seed": -1}],
+)
+def test_numbers_that_cannot_train_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        TINY.with_values(**wrong)
+
+
+def test_a_run_that_a_wrong_option_ended_can_be_begun_anew(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(Cod3sError, match="called 'nope'"):
+        train(corpus, tmp_path / "run", TINY.with_values(corpora={"nope": 0.5}))
+    assert train(corpus, tmp_path / "run", TINY, seconds=1e-9)["shared"]["loss"] > 0
+
+
+def test_a_folder_that_holds_other_things_is_not_trained_into(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("ten years")
+    with pytest.raises(Cod3sError, match="holds other things"):
+        train(corpus, tmp_path, TINY)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_members_of_both_layouts() -> None:

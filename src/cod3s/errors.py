@@ -15,6 +15,10 @@ class Cod3sError(Exception):
         self.hint = hint
 
 
+class UsageError(Cod3sError):
+    """An option, a name or a number that does not exist or does not fit: the command line ends with 2."""
+
+
 class SentenceError(Cod3sError):
     """Text that cannot be used as a sentence."""
 

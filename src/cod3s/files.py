@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, cast
@@ -51,9 +51,24 @@ def existing_file(path: Path) -> Path:
     return path
 
 
+def require_other(output: Path, inputs: Iterable[Path]) -> None:
+    """An error if `output` is one of the files that are read."""
+    for path in inputs:
+        if str(path) != "-" and existing_file(path).resolve() == output.resolve():
+            raise Cod3sError(f"{output} is also an input and would be overwritten", hint="choose another -o")
+
+
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes if not."""
+    """A temporary path beside `path` that takes its place when the block ends well, and vanishes if not.
+
+    A link is followed; a device, a pipe or a folder is left alone, with an error.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise Cod3sError(
+            f"{path} is not a file that could be replaced", hint="name a new file, or an ordinary one"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -89,6 +104,8 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
 def _require_own(path: Path, mark: str) -> None:
     if path.exists() and not path.is_dir():
         raise Cod3sError(f"{path} is a file, a folder was to be written", hint="name another folder")
+    if Path.cwd().is_relative_to(path):
+        raise Cod3sError(f"{path} is the folder that you are in", hint="go elsewhere and name it from there")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
             f"{path} holds other things (there is no {mark} in it), so it is left as it is",

@@ -7,23 +7,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from cod3s.errors import FileFormatError, SentenceError
+from cod3s.errors import FileFormatError, Progress, SentenceError
 from cod3s.files import open_text
 from cod3s.tables import Table, kind_of
 from cod3s.text import clean
 
 
-def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
+def read_sentences(path: Path, column: str | None = None, skipped: Progress = lambda _: None) -> Iterator[str]:
     """The sentences of `path` (`-` is standard input), streamed.
 
     Without `column` each line is a sentence; with it the file is .tsv, .csv or .jsonl, maybe .gz or .zst.
+    `skipped` hears of each line or cell with nothing visible in it.
     """
+    if column is None and (kind := kind_of(path)):
+        raise FileFormatError(
+            f"{path} is a table by its name ({kind})", hint="name the field to read with --column"
+        )
     with open_text(path) as stream:
         for cell in stream if column is None else read_column(stream, path, column):
             try:
-                yield clean(cell)
+                text = clean(cell)
             except SentenceError:
+                skipped(1)
                 continue
+            yield text
 
 
 def read_column(stream: TextIO, path: Path, column: str) -> Iterator[str]:

@@ -6,13 +6,14 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
-from cod3s.errors import EncoderError
+from cod3s.errors import EncoderError, SentenceError, UsageError
 from cod3s.lsh import SEED, Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
 from cod3s.records import SentencePair, SignedSentence
 from cod3s.text import clean, for_embedding
 
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
+BITS = 16  # of a signature where nothing else is said: the paper's
 FRAGILE_MARGIN = 1e-5
 
 
@@ -33,11 +34,13 @@ def sign(
     *,
     encoder: Encoder | str = "fast",
     code: Code | None = None,
-    bits: int = 16,
+    bits: int = BITS,
     seed: int = SEED,
     with_pairs: bool = True,
 ) -> Signed:
     """Signatures of `sentences` with margins, and (quadratic in their number) all pairs compared."""
+    if isinstance(sentences, str):
+        raise SentenceError("one sentence was given where a list of them is needed", hint="put it in a list")
     texts = [clean(sentence) for sentence in sentences]
     encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
     code = code or random_code(bits, encoder.dim, seed)
@@ -63,15 +66,23 @@ def encode_sentences(
         yield chunk, encoder.encode([for_embedding(sentence) for sentence in chunk])
 
 
-def open_code(name: str, encoder: Encoder, bits: int, seed: int) -> Code:
-    """The code a user asked for: `random`, or the folder of a fitted one, which must fit the encoder."""
+def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
+    """The code a user asked for: `random`, or the folder of a fitted one, which must fit the encoder.
+
+    Without `bits` it has as many as it was fitted with; a random one has 16.
+    """
     if name == "random":
-        return random_code(bits, encoder.dim, seed)
+        return random_code(BITS if bits is None else bits, encoder.dim, seed)
     code, fitted_for = load_code(Path(name))
     if fitted_for != encoder.id:
         raise EncoderError(
             f"the code in {name} was fitted for {fitted_for}, the encoder is {encoder.id}",
             hint="fit the code again with `cod3s codes fit`, or choose the encoder it was fitted for",
+        )
+    if bits not in (None, code.bits):
+        raise UsageError(
+            f"the code in {name} has {code.bits} bits, {bits} were asked for",
+            hint=f"--bits {code.bits}, or another code",
         )
     return code
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
-from cod3s.errors import FileFormatError, SentenceError, VectorError, require
+from cod3s.errors import FileFormatError, SentenceError, UsageError, VectorError, require
 from cod3s.files import open_text, replaced_file
 from cod3s.lsh import SEED, Code, hamming, itq_code, median_code, pack, random_code
 from cod3s.tables import MAX_FIELD
@@ -163,7 +163,10 @@ def spearman(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> float:
 
 
 def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
-    """A PNG of rho against bits: a line per encoder and code with its spread, dashes for the full cosine."""
+    """A plot of rho against bits: a line per encoder and code with its spread, dashes for the full cosine."""
+    kind_of_image = path.suffix.lower()[1:] or "png"
+    if kind_of_image not in ("png", "pdf", "svg"):
+        raise UsageError(f"no plot can be written as {path.suffix}", hint="name a .png, .pdf or .svg file")
     figure_module = require("matplotlib.figure", "evaluate")
     figure = figure_module.Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -191,4 +194,4 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     with replaced_file(path) as partial:
-        figure.savefig(partial, format="png", dpi=120)
+        figure.savefig(partial, format=kind_of_image, dpi=120)

@@ -8,6 +8,7 @@ from typing import Any
 from cod3s.errors import SentenceError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSEEN = {"Cf", "Zs", "Mn", "Me"}  # zero-width characters, spaces, marks on nothing
 _SPACES = re.compile(r"\s+")
 _LONE_I = re.compile(r"(?<![\w'])i(?![\w'.])")
 _SMALL_I = re.compile(r"(?<![\w'])i(?=(?:'(?:m|ve|ll|d|s))?(?![\w'.]))")  # also i'm, i've
@@ -21,8 +22,10 @@ def clean(text: str) -> str:
 
     Text with nothing left is an error: an empty sentence has no meaning to hash.
     """
+    if not isinstance(text, str):
+        raise SentenceError(f"{text!r} is {type(text).__name__}, not text", hint="give sentences as strings")
     line = _SPACES.sub(" ", _CONTROL.sub(" ", unicodedata.normalize("NFC", text))).strip()
-    if not line:
+    if all(unicodedata.category(character) in _UNSEEN for character in line):
         raise SentenceError("an empty sentence cannot be encoded", hint="give at least one visible character")
     return line
 

@@ -24,12 +24,12 @@ from cod3s.cli import (
     sweep,
     train,
 )
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, UsageError
 
 app = typer.Typer(
     name="cod3s",
     help="k answers that mean different things: semantic signatures, bins, and what is built on them.",
-    epilog='Start with: cod3s sign "It rained all day." "The sun never came out."',
+    epilog='Start with: cod3s generate effect "the power went out during dinner"',
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -89,7 +89,7 @@ def main() -> None:
         if _debug:
             traceback.print_exc()
         _explain(error)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
 
 
 def _explain(error: Exception) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.options import (
-    BitsOption,
+    CodeBitsOption,
     CodeOption,
     ColumnOption,
     EncoderOption,
@@ -44,7 +44,7 @@ def build(
     sentences: SentencesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The bins file to write.")],
     column: ColumnOption = None,
-    bits: BitsOption = 16,
+    bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
     seed: SeedOption = 1234,
@@ -54,8 +54,10 @@ def build(
     """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above them."""
     from cod3s.bins import build_bins, open_bins
     from cod3s.encode import load_encoder
+    from cod3s.files import require_other
     from cod3s.signing import open_code
 
+    require_other(output, [sentences])
     chosen = load_encoder(encoder)
     hashing = open_code(code, chosen, bits, seed)
     with progress("encoding", None) as advance:

@@ -14,7 +14,7 @@ from cod3s.cli.options import (
     SentencesArgument,
 )
 from cod3s.cli.output import print_json, progress, say
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import Cod3sError, UsageError, did_you_mean
 
 _MOST_FITTED = 200_000  # sentences; more change a code of 256 bits no further and only take memory
 
@@ -47,7 +47,7 @@ def fit(
 
     makers = {"median": median_code, "itq": itq_code}
     if kind not in makers:
-        raise Cod3sError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
+        raise UsageError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
     chosen = load_encoder(encoder)
     texts = islice(read_sentences(sentences, column), _MOST_FITTED)
     blocks = []

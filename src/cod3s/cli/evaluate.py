@@ -7,7 +7,7 @@ import typer
 
 from cod3s.cli.options import JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.errors import Cod3sError, require
+from cod3s.errors import UsageError, require
 from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def evaluate(
         _compare(*compare, json=json)
         return
     if output is None:
-        raise Cod3sError("no folder was given for the report", hint="add -o report/")
+        raise UsageError("no folder was given for the report", hint="add -o report/")
     if data is None and not outputs:
-        raise Cod3sError("no data was given", hint="name a file of questions or sources, or outputs by --from")
+        raise UsageError("no data was given", hint="name a file of questions or sources, or outputs by --from")
     sizes = numbers(sets, "--sets")
     if min(sizes) < 1:
-        raise Cod3sError(f"a set of {min(sizes)} answers cannot be scored", hint="--sets 3,10")
+        raise UsageError(f"a set of {min(sizes)} answers cannot be scored", hint="--sets 3,10")
     require_evaluation()
     wanted = [read_one(path, relation) for path in questions or []]
     if outputs:
@@ -142,12 +142,26 @@ def _generate_and_score(
     from cod3s.decode.config import find_preset
     from cod3s.decode.systems import find_system
     from cod3s.evaluate.evaluation import evaluate_outputs
-    from cod3s.evaluate.generation import DEFAULT_SYSTEMS, Named, check_run, generate_outputs, run_record
+    from cod3s.evaluate.generation import (
+        DEFAULT_SYSTEMS,
+        Named,
+        check_run,
+        generate_outputs,
+        run_record,
+        runnable,
+    )
     from cod3s.evaluate.guessing import score_guessing
     from cod3s.evaluate.report import OUTPUTS, write_report
 
     options = find_preset(preset).with_values(k=max(sizes), seed=seed)
-    names = dict.fromkeys(name.strip() for name in systems.split(",")) if systems else DEFAULT_SYSTEMS
+    relations = dict.fromkeys(item.relation for item in data.items)
+    if systems:
+        names = list(dict.fromkeys(name.strip() for name in systems.split(",")))
+        for name in names:
+            for own in relations:
+                opened.generator.require_system(name, own, options)
+    else:
+        names = list(runnable(opened.generator, DEFAULT_SYSTEMS, relations, options, say))
     named = [Named(name, find_system(name).name, options) for name in names]
     check_run(output, run_record(data, dict(opened.judges.settings), options))
     with progress("generating", len(named) * len(data.items)) as advance:

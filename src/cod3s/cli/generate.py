@@ -11,7 +11,7 @@ import typer
 
 from cod3s.cli.options import BundleOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, UsageError
 from cod3s.records import Answer, AnswerSet
 from cod3s.seeds import MAX_SEED
 from cod3s.text import settings_line
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from cod3s.decode.config import DecodeConfig
     from cod3s.decode.generator import Generator
 
-_SHOWN = ("bundle", "rerank_signatures", "min_hamming", "search", "beam", "rerank_sentences", "seed")
+_SHOWN = (
+    "bundle",
+    "rerank_signatures",
+    "min_hamming",
+    "search",
+    "beam",
+    "samples",
+    "top_k",
+    "rerank_sentences",
+    "seed",
+)
+_OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that have no part in a search
 _STAGE_1, _STAGE_2, _CHECK = "Stage 1, signatures", "Stage 2, sentences", "What the answers turned out to mean"
 
 SystemOption = Annotated[
@@ -147,8 +158,10 @@ def generate(
     from cod3s.decode.systems import find_system
     from cod3s.sentences import read_sentences
 
+    if column and input is None:
+        raise UsageError("--column is for the tables that --input names", hint="add --input FILE")
     if not sources and input is None:
-        raise Cod3sError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
+        raise UsageError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
     given = {
         "signature_search": signature_search,
         "signature_beam": signature_beam,
@@ -174,17 +187,24 @@ def generate(
     options = find_preset(preset).with_values(k=k, check=check, **values)
     generator = load(bundle)
     chosen = _chosen_bins(generator, signature or [], like or [])
-    stream = chain(sources or [], read_sentences(input, column) if input else [])
+    skipped: list[int] = []
+    stream = chain(sources or [], read_sentences(input, column, skipped.append) if input else [])
     said: set[str] = set()
+    answered = 0
     with progress("sources", len(sources or []) if input is None else None) as advance:
         for found in _answer_sets(generator, stream, relation, system, options, chosen):
             advance(1)
+            answered += 1
             for remark in found.remarks:
                 if remark not in said:
                     say(f"{found.source[:60]}: {remark}")
             said.update(found.remarks)
             print_json(asdict(found)) if json else _print_answers(found)
             sys.stdout.flush()  # whoever reads the pipe gets each source's answers when they are there
+    if skipped:
+        say(f"{len(skipped)} lines of {input} with nothing visible in them were skipped")
+    if not answered:
+        raise Cod3sError(f"{input} holds no sentence")
 
 
 def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
@@ -223,6 +243,7 @@ def _print_answers(found: AnswerSet) -> None:
         return cells + ([off if signed else answer.realised] if checked else [])
 
     rows = [row(number, answer) for number, answer in enumerate(found.answers, 1)]
-    shown = {name: value for name, value in found.settings.items() if name in _SHOWN}
+    hidden = _OTHER_SEARCH[str(found.settings["search"])]
+    shown = {name: value for name, value in found.settings.items() if name in _SHOWN and name not in hidden}
     settings = {"system": found.system, **shown}
     print_table(f"{found.relation} of: {found.source}", columns, rows, settings_line(settings))

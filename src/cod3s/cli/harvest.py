@@ -10,7 +10,7 @@ import typer
 
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.errors import Cod3sError, Progress
+from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:
     from cod3s.corpus.harvest import Summary
@@ -53,11 +53,11 @@ def harvest(
         _print_check(check, json)
         return
     if not files or output is None:
-        raise Cod3sError(
+        raise UsageError(
             "nothing to harvest, or no place to write", hint="cod3s harvest FILES... -o pairs.parquet"
         )
     if min_words > max_words:
-        raise Cod3sError(f"--min-words {min_words} is more than --max-words {max_words}")
+        raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
     from cod3s.corpus import harvest as library
     from cod3s.corpus.clauses import Limits
 

@@ -9,7 +9,7 @@ from cod3s.cli import judge_results
 from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, say
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _tops(texts: list[str]) -> dict[str, int]:
     for text in texts:
         system, _, number = text.rpartition("=")
         if not number.isdecimal() or int(number) < 1:
-            raise Cod3sError(f"--top takes a number or SYSTEM=NUMBER, not {text!r}", hint="--top 3 --top cod3s=10")
+            raise UsageError(f"--top takes a number or SYSTEM=NUMBER, not {text!r}", hint="--top 3 --top cod3s=10")
         found[system] = int(number)
     return found or {"": 3}
 

@@ -12,7 +12,7 @@ from cod3s.cli.evaluate import print_cells
 from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, say
-from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def require_analysis() -> None:
 
 def _known(name: str, names: tuple[str, ...], option: str) -> None:
     if name not in names:
-        raise Cod3sError(f"{option} {name!r} is not known", hint=did_you_mean(name, names))
+        raise UsageError(f"{option} {name!r} is not known", hint=did_you_mean(name, names))
 
 
 def _export(own: Opened, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:

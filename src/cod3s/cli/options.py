@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 from cod3s.seeds import MAX_SEED
 
 EncoderOption = Annotated[
@@ -15,6 +15,10 @@ EncoderOption = Annotated[
     ),
 ]
 BitsOption = Annotated[int, typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256.")]
+CodeBitsOption = Annotated[
+    int | None,
+    typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256; default 16, or those of a fitted code."),
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the hyperplanes; 1234 is the original's.")
 ]
@@ -37,4 +41,4 @@ def numbers(text: str, option: str) -> list[int]:
     try:
         return sorted({int(part) for part in text.split(",")})
     except ValueError:
-        raise Cod3sError(f"{option} takes whole numbers with commas between them, not {text!r}") from None
+        raise UsageError(f"{option} takes whole numbers with commas between them, not {text!r}") from None

@@ -24,7 +24,7 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
     cells = [[str(value) for value in row] for row in rows]
     for number, name in enumerate(columns):
         figures = all(_FIGURE.match(row[number]) for row in cells)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import BitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
+from cod3s.cli.options import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, print_table, say
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 
 _MOST_COMPARED = 100  # sentences; their pairs grow with the square
 
@@ -23,7 +23,7 @@ def sign(
         Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
     ] = None,
     column: ColumnOption = None,
-    bits: BitsOption = 16,
+    bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
     seed: SeedOption = 1234,
@@ -40,7 +40,7 @@ def sign(
 
     sentences = list(texts or []) + (list(read_sentences(input, column)) if input else [])
     if not sentences:
-        raise Cod3sError("there is no sentence to sign", hint='give one: cod3s sign "It rained all day."')
+        raise UsageError("there is no sentence to sign", hint='give one: cod3s sign "It rained all day."')
     chosen = load_encoder(encoder)
     compared = len(sentences) <= _MOST_COMPARED
     signed = sign_sentences(

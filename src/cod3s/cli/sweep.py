@@ -18,7 +18,7 @@ from cod3s.cli.evaluate import (
 )
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, progress, say
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 
 _VALUES = "with commas; the base value is always among them. `-` leaves this option as it is."
 
@@ -71,7 +71,7 @@ def sweep(
     base = find_preset(preset).with_values(k=k, seed=seed)
     bundles = {path.resolve().name: open_one(path, second_encoder) for path in bundle or [default_bundle()]}
     if len(bundles) < len(bundle or [1]):
-        raise Cod3sError("two bundles have folders of the same name", hint="rename one: it names the curves")
+        raise UsageError("two bundles have folders of the same name", hint="rename one: it names the curves")
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with progress("generating", total) as advance:
         found = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
@@ -88,4 +88,4 @@ def _values(text: str, name: str) -> list[float]:
         return sorted({float(part) for part in text.split(",")})
     except ValueError:
         option = f"--{name.replace('_', '-')}"
-        raise Cod3sError(f"{option} takes numbers with commas between them, not {text!r}") from None
+        raise UsageError(f"{option} takes numbers with commas between them, not {text!r}") from None

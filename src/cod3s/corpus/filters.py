@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from cod3s.corpus import noise
 from cod3s.corpus.conditions import Filter, either, matches, word_count
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import Cod3sError, UsageError, did_you_mean
 
 _PUNCTUATION = r"""\s.,;:!?'"’‘“”()…–—-"""
 _FUNCTION_WORDS = (
@@ -151,4 +151,4 @@ def _find(name: str) -> Filter:
         raise Cod3sError(f"{name!r} needs a whole number of words", hint=f"for example {kind}:{usual}")
     if kind in _PLAIN:
         raise Cod3sError(f"the filter {kind!r} takes no number", hint=f"write it as {kind}")
-    raise Cod3sError(f"no filter is called {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))
+    raise UsageError(f"no filter is called {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))

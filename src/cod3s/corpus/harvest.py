@@ -23,7 +23,7 @@ from cod3s.corpus.clauses import Limits
 from cod3s.corpus.documents import Errors, Piece, read_pieces
 from cod3s.corpus.extract import CausalPair, find_pairs
 from cod3s.errors import Cod3sError, Progress, require
-from cod3s.files import existing_file, replaced_file
+from cod3s.files import replaced_file, require_other
 
 COLUMNS = ("cause", "effect", "pattern", "order", "source")
 OVER_LIMIT = "over the limit"
@@ -113,9 +113,7 @@ def _check_places(paths: list[Path], output: Path) -> None:
         raise Cod3sError(
             f"{output} is a folder, a file to write was needed", hint=f"-o {output / 'pairs.parquet'}"
         )
-    for path in paths:
-        if str(path) != "-" and existing_file(path).resolve() == output.resolve():
-            raise Cod3sError(f"{output} is also an input and would be overwritten", hint="choose another -o")
+    require_other(output, paths)
 
 
 def _pieces_of(path: Path, summary: Summary, text_field: str, errors: Errors) -> Iterator[Piece]:

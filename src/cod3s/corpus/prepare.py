@@ -64,7 +64,7 @@ def prepare(
     except duckdb.Error as error:
         raise Cod3sError(
             f"sorting the pairs failed: {error}",
-            hint=f"check that the disk of {output} has room for several times the input, or raise --memory",
+            hint=f"check that {output} has room for several times the input, and that --memory is like 2GB",
         ) from error
 
 

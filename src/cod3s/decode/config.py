@@ -1,8 +1,9 @@
 """The options of decoding as one value: the defaults, the paper's, and checks that they make sense."""
 
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import UsageError, did_you_mean
 from cod3s.seeds import check_seed
 
 CHOICES = {
@@ -95,14 +96,17 @@ class DecodeConfig:
         for name, options in CHOICES.items():
             value = getattr(self, name)
             if value not in options:
-                raise Cod3sError(f"{name} cannot be {value!r}", hint=did_you_mean(str(value), options))
+                raise UsageError(f"{name} cannot be {value!r}", hint=did_you_mean(str(value), options))
+        for name in _AT_LEAST_ONE:
+            if not isinstance(getattr(self, name), Integral):
+                raise UsageError(f"{name} is {getattr(self, name)!r}, it must be a whole number")
         for names, least in ((_AT_LEAST_ONE, 1), (_NOT_NEGATIVE, 0)):
             for name in names:
                 if not getattr(self, name) >= least:
-                    raise Cod3sError(f"{name} is {getattr(self, name)}, it must be at least {least}")
+                    raise UsageError(f"{name} is {getattr(self, name)}, it must be at least {least}")
         check_seed(self.seed)
         if not self.temperature > 0:
-            raise Cod3sError(f"temperature is {self.temperature}, it must be above 0")
+            raise UsageError(f"temperature is {self.temperature}, it must be above 0")
 
     @property
     def needs_encoder(self) -> bool:
@@ -119,7 +123,7 @@ class DecodeConfig:
         known = [field.name for field in fields(self)]
         for name in values:
             if name not in known:
-                raise Cod3sError(f"decoding has no option {name!r}", hint=did_you_mean(name, known))
+                raise UsageError(f"decoding has no option {name!r}", hint=did_you_mean(name, known))
         return replace(self, **values)  # type: ignore[arg-type]
 
 
@@ -141,5 +145,5 @@ PRESETS = {"default": DEFAULT, "paper": PAPER}
 def find_preset(name: str) -> DecodeConfig:
     """The options called `name`."""
     if name not in PRESETS:
-        raise Cod3sError(f"no decoding preset is called {name!r}", hint=did_you_mean(name, PRESETS))
+        raise UsageError(f"no decoding preset is called {name!r}", hint=did_you_mean(name, PRESETS))
     return PRESETS[name]

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import overload
 
@@ -22,7 +21,7 @@ from cod3s.decode.task import Given, Task
 from cod3s.decode.torch_systems import TorchSystems
 from cod3s.decode.writer import SentenceWriter
 from cod3s.encode import Encoder
-from cod3s.errors import BundleError, Cod3sError, SentenceError
+from cod3s.errors import BundleError, Cod3sError, SentenceError, UsageError
 from cod3s.model.engine import COMPUTE
 from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signing import open_encoder
@@ -62,6 +61,8 @@ class Generator:
         remember: int = 0,
     ) -> None:
         self.folder, self._encoder = folder, encoder
+        if threads is not None and threads < 1:
+            raise UsageError(f"{threads} threads cannot decode", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
         self._players: Players = open_players(folder, threads, compute, remember=remember)
         self._choose_signatures = SignatureChooser(folder, self._players)
@@ -75,6 +76,14 @@ class Generator:
     def require_relation(self, relation: str) -> None:
         """An error that names the nearest relation unless the bundle has this one."""
         self._players.require_relation(relation)
+
+    def require_system(self, system: str, relation: str, options: DecodeConfig = DEFAULT) -> None:
+        """An error unless the bundle has the models that a system needs for a relation."""
+        chosen, config = self._configured(relation, None, system, options)
+        if chosen.kind == COD3S:
+            self._rerankers(relation, config, given=chosen.oracle)
+        elif chosen.kind != SIGNED_SENTENCES:
+            self._players.plain(relation)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -129,14 +138,17 @@ class Generator:
 
         `signatures` names, for each source, the bins to write in, in place of those that stage 1 would infer.
         """
-        sources = [source] if isinstance(source, str) else source
+        alone = isinstance(source, str)
+        if not alone and not isinstance(source, Iterable):
+            raise SentenceError(f"{source!r} is {type(source).__name__}, not text", hint="give a string or a list")
+        sources = [_checked(source)] if isinstance(source, str) else list(source)
         if signatures is not None and len(signatures) != len(sources):
             raise Cod3sError(f"{len(signatures)} lists of signatures were given for {len(sources)} sources")
         given: Sequence[Given | None] = signatures or [None] * len(sources)
         found = list(
             self.generate_many(zip(sources, given, strict=True), relation, k, system=system, options=options)
         )
-        return found[0] if isinstance(source, str) else found
+        return found[0] if alone else found
 
     def generate_many(
         self,
@@ -150,12 +162,16 @@ class Generator:
     ) -> Iterator[AnswerSet]:
         """The answers to each source, in order, decoded `batch` at a time as they are asked for.
 
-        A source may come with the signatures to write in. Memory does not grow with the number of sources.
+        A source may come with the signatures to write in. Memory does not grow with the number of sources. If one
+        cannot be read, the error names it, after the answers to all before it.
         """
         chosen, config = self._configured(relation, k, system, options)
-        stream = iter(sources)
-        while block := list(islice(stream, batch)):
-            task = _task([(one, None) if isinstance(one, str) else one for one in block], relation, chosen, config)
+        if isinstance(sources, str):
+            raise SentenceError("one source was given where many are needed", hint="use generate, or give a list")
+        if batch < 1:
+            raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
+        for block in _blocks(sources, batch):
+            task = _task(block, relation, chosen, config)
             answers = self._two_stages(task) if chosen.kind == COD3S else self._one_stage(task)
             yield from (self._answer_set(task, place, own) for place, own in enumerate(answers))
 
@@ -178,9 +194,11 @@ class Generator:
         written all at once; systems of one stage find their answers in one search: of both, all come together.
         """
         chosen, config = self._configured(relation, k, system, options)
-        task = _task([(source, signatures)], relation, chosen, config)
+        task = _task([(_checked(source), signatures)], relation, chosen, config)
         answers: list[Answer] = []
-        size = group or self._workers
+        size = self._workers if group is None else group
+        if size < 1:
+            raise UsageError(f"groups of {size} bins cannot be written", hint="choose 1 or more")
         for event in self._two_stages_by_group(task, size) if chosen.kind == COD3S else self._at_once(task):
             if isinstance(event, AnswerMade):
                 answers.append(event.answer)
@@ -247,31 +265,42 @@ class Generator:
 
     def _resolved(self, task: Task) -> DecodeConfig:
         """The options with `auto` decided; MMI that was asked for and cannot be had is an error."""
-        config, relation = task.config, task.relation
+        config = task.config
+        for name, (rule, lacking) in self._rerankers(task.relation, config, given=None not in task.given).items():
+            if lacking:
+                for remarks in task.remarks:
+                    remarks.append(f"not reranked by MMI: the bundle has no model of {lacking}")
+            config = config.with_values(**{name: rule})
+        if config.faithful == "auto":
+            config = config.with_values(faithful="weigh" if self.facts.own_encoder else "none")
+        return config
+
+    def _rerankers(self, relation: str, config: DecodeConfig, *, given: bool) -> dict[str, tuple[str, str]]:
+        """How each stage ranks, where it is `mmi` or `auto`, with the model that it would need and lacks.
+
+        `given` signatures are not ranked.
+        """
         needs = {
             "rerank_signatures": (self._players.inverse, "p(source given signature)"),
             "rerank_sentences": (self._players.backward, "p(source given sentence)"),
         }
+        found: dict[str, tuple[str, str]] = {}
         for name, (find, what) in needs.items():
             asked = getattr(config, name)
             if asked not in ("auto", "mmi"):
                 continue
-            if name == "rerank_signatures" and None not in task.given:  # there is nothing to rank
-                config = config.with_values(rerank_signatures="none")
-                continue
-            there = find(relation) is not None
-            if asked == "mmi" and not there:
+            if given and name == "rerank_signatures":
+                found[name] = ("none", "")
+            elif find(relation) is not None:
+                found[name] = ("mmi", "")
+            elif asked == "auto":
+                found[name] = ("none", what)
+            else:
                 raise BundleError(
                     f"MMI needs {what}, and the bundle {self.facts.name} has no model of it for {relation!r}",
                     hint=f"choose none for {name.replace('_', ' ')}, or train the inverse relation too",
                 )
-            if not there:
-                for remarks in task.remarks:
-                    remarks.append(f"not reranked by MMI: the bundle has no model of {what}")
-            config = config.with_values(**{name: "mmi" if there else "none"})
-        if config.faithful == "auto":
-            config = config.with_values(faithful="weigh" if self.facts.own_encoder else "none")
-        return config
+        return found
 
     def _answer_set(self, task: Task, place: int, answers: Sequence[Answer]) -> AnswerSet:
         """What a user gets for one source: its answers, with what made them and what there is to remark."""
@@ -296,13 +325,33 @@ class Generator:
         return [replace(answer, realised=realised) for answer, realised in zip(answers, signed, strict=True)]
 
 
+def _blocks(
+    sources: Iterable[str | tuple[str, Given | None]], size: int
+) -> Iterator[list[tuple[str, Given | None]]]:
+    """The sources with their signatures, `size` at a time; before one that cannot be read, those there are."""
+    block: list[tuple[str, Given | None]] = []
+    for number, one in enumerate(sources, 1):
+        source, given = one if isinstance(one, tuple) else (one, None)
+        try:
+            block.append((_checked(source), given))
+        except SentenceError as error:
+            if block:
+                yield block
+            raise SentenceError(f"source {number}: {error.message}", error.hint) from error
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
 def _task(pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig) -> Task:
     if system.kind != COD3S and any(given is not None for _, given in pairs):
         raise Cod3sError(
             f"{system.name} writes in one stage and takes no signatures",
             hint="choose a system that begins with cod3s",
         )
-    texts = [_checked(source) for source, _ in pairs]
+    texts = [source for source, _ in pairs]
     return Task(
         relation,
         system,
@@ -327,7 +376,7 @@ def _settings(task: Task) -> dict[str, str | int | float | bool | None]:
 
 
 def _checked(source: str) -> str:
-    if len(source) > MAX_CHARACTERS:
+    if isinstance(source, str) and len(source) > MAX_CHARACTERS:
         raise SentenceError(
             f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
             hint="give one sentence; a file with one a line goes to --input",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, require_files
-from cod3s.errors import BundleError, Cod3sError, did_you_mean
+from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.reader import open_reader
 from cod3s.model.remembering import RememberingEngine
@@ -37,7 +37,7 @@ class Players:
     def require_relation(self, relation: str) -> None:
         """An error that names the nearest relation unless the bundle has this one."""
         if relation not in self.facts.models:
-            raise Cod3sError(
+            raise UsageError(
                 f"the bundle {self.facts.name} has no relation {relation!r}",
                 hint=did_you_mean(relation, self.facts.models),
             )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from cod3s.decode.config import DecodeConfig
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import UsageError, did_you_mean
 
 _SIGNATURES: dict[str, dict[str, str]] = {
     "beam": {"signature_search": "beam", "rerank_signatures": "none"},
@@ -57,7 +57,7 @@ class System:
     def require_undecided(self, given: Iterable[str]) -> None:
         """An error if the name decides one of the options that were given."""
         if decided := sorted(set(given) & set(self.values)):
-            raise Cod3sError(
+            raise UsageError(
                 f"the name {self.name!r} decides {' and '.join(decided)}",
                 hint="leave out the system's name, or the option",
             )
@@ -101,7 +101,7 @@ def find_system(name: str) -> System:
         *(system.name for system in _BASELINES),
     ]
     hint = did_you_mean(name, SYSTEMS)
-    raise Cod3sError(
+    raise UsageError(
         f"no system is called {name!r}",
         hint=hint if hint.startswith("did") else f"choose one of: {', '.join(short)}; docs/decoding.md has all",
     )

@@ -4,7 +4,7 @@ A system's file appears when all of it is there, so an evaluation that was stopp
 system. `run.json` remembers what the outputs were made from: outputs of other data, bundles or options never mix.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from cod3s.bundle import NAME as BUNDLE_JSON
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
-from cod3s.errors import Cod3sError, Progress
+from cod3s.errors import BundleError, Cod3sError, Progress
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
 from cod3s.files import read_json, sha256, write_json
@@ -40,6 +40,25 @@ class Named:
     name: str
     system: str
     options: DecodeConfig
+
+
+def runnable(
+    generator: Generator,
+    systems: Iterable[str],
+    relations: Iterable[str],
+    options: DecodeConfig,
+    left_out: Callable[[str], None],
+) -> Iterator[str]:
+    """Those of the systems that the bundle has the models for; `left_out` is told why another is not run."""
+    wanted = list(relations)
+    for name in systems:
+        try:
+            for relation in wanted:
+                generator.require_system(name, relation, options)
+        except BundleError as error:
+            left_out(f"{name} is left out: {error.message}")
+        else:
+            yield name
 
 
 def bundle_settings(folder: Path, generator: Generator) -> dict[str, Any]:

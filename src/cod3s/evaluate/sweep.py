@@ -104,6 +104,9 @@ def sweep(
     """Generate with every setting, or read what is already there, and score all of it."""
     judges = next(iter(bundles.values())).judges
     settings = plan(list(bundles), axes, base, grid)
+    for opened in bundles.values():
+        for relation in dict.fromkeys(item.relation for item in data.items):
+            opened.generator.require_system(SYSTEM, relation, base)
     found: list[Point] = []
     summaries: list[Summary] = []
     for name, opened in bundles.items():

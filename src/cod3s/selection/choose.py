@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cod3s.encode import Encoder, Vectors, load_encoder
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import Cod3sError, UsageError, did_you_mean
 from cod3s.lsh import SEED, Code, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 from cod3s.selection.candidates import (
     Pool,
@@ -117,7 +117,7 @@ def _open_space(encoder: Encoder | str, vectors: Vectors | None, bits: int, seed
 def check_method(method: str) -> str:
     """`method` itself when it is one of METHODS; else a clear error."""
     if method not in METHODS:
-        raise Cod3sError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
+        raise UsageError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
     return method
 
 

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from cod3s.errors import Cod3sError, FileFormatError, did_you_mean
+from cod3s.errors import FileFormatError, UsageError, did_you_mean
 from cod3s.files import open_text
 from cod3s.tables import KINDS, Row, Table, kind_of
 
@@ -34,7 +34,7 @@ class Group:
 def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Iterator[Table]:
     """The table in `path` (`-` is standard input); what its name does not tell, `kind` or the first line does."""
     if kind is not None and kind not in KINDS:
-        raise Cod3sError(f"no format is called {kind!r}", hint=did_you_mean(kind, KINDS))
+        raise UsageError(f"no format is called {kind!r}", hint=did_you_mean(kind, KINDS))
     name = "standard input" if str(path) == "-" else str(path)
     with open_text(path) as stream:
         first = next(stream, "")

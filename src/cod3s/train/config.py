@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import UsageError, did_you_mean
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 from cod3s.seeds import check_seed
@@ -18,7 +18,21 @@ PIECES = ("own", "encoder", "common")
 
 def _one_of(what: str, name: str, known: Any) -> None:
     if name not in known:
-        raise Cod3sError(f"no {what} is called {name!r}", hint=did_you_mean(name, known))
+        raise UsageError(f"no {what} is called {name!r}", hint=did_you_mean(name, known))
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "learning_rate": (1e-12, 10),
+    "warmup_steps": (0, 10**9),
+    "label_smoothing": (0, 0.99),
+    "clip": (1e-6, 10**6),
+    "batch_tokens": (1, 10**9),
+    "accumulate": (1, 10**6),
+    "epochs": (1, 10**6),
+    "patience": (0, 10**9),
+    "evaluate_every": (1, 10**9),
+    "validate_pairs": (1, 10**9),
+}
 
 
 @dataclass(frozen=True)
@@ -54,32 +68,36 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise UsageError(f"{name} is {value}", hint=f"choose {least:g} to {most:g}")
         _one_of("shape", self.shape, SHAPES)
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("set of pieces", self.pieces, PIECES)
         if self.pieces != "own" and not SHAPES[self.shape].warm:
-            raise Cod3sError(
+            raise UsageError(
                 f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
             )
         for role in self.roles:
             _one_of("role", role, ROLES)
         if (self.shape == "pretrained") != bool(self.init):
-            raise Cod3sError(
+            raise UsageError(
                 f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
                 hint="give --init MODEL with no preset or with --preset pretrained",
             )
         if not self.roles:
-            raise Cod3sError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
+            raise UsageError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
         if self.shares and (len(self.shares) != len(self.roles) or not all(0 < own <= 1 for own in self.shares)):
-            raise Cod3sError(
+            raise UsageError(
                 f"{self.shares} are no shares of {', '.join(self.roles)}", hint="give each above 0 to 1"
             )
         for name, own in self.corpora.items():
             if not 0 <= own <= 1:
-                raise Cod3sError(f"{own} is no share of the corpus {name!r}", hint="give it from 0 to 1")
+                raise UsageError(f"{own} is no share of the corpus {name!r}", hint="give it from 0 to 1")
         if self.start_run and self.init:
-            raise Cod3sError("a run starts from a pretrained model or from another run, not from both")
+            raise UsageError("a run starts from a pretrained model or from another run, not from both")
 
     def share(self, role: str) -> float:
         """The share of the pairs that `role` sees in an epoch."""
@@ -102,7 +120,7 @@ class TrainConfig:
         known = [field.name for field in fields(self)]
         for name in values:
             if name not in known:
-                raise Cod3sError(f"the training config has no {name!r}", hint=did_you_mean(name, known))
+                raise UsageError(f"the training config has no {name!r}", hint=did_you_mean(name, known))
         return replace(self, **values)
 
 
@@ -178,4 +196,4 @@ def _named_shares(text: str, what: str, example: str) -> dict[str, float]:
     try:
         return {name.strip(): float(share) if share else 1.0 for name, _, share in parts}
     except ValueError:
-        raise Cod3sError(f"{text!r} does not name {what} and shares", hint=f"such as {example}") from None
+        raise UsageError(f"{text!r} does not name {what} and shares", hint=f"such as {example}") from None

@@ -100,7 +100,8 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
         "versions": manifest.versions,
     }
     path = output / "config.json"
-    if not path.exists():
+    if not _has_learned(output):
+        _clear(output)
         shutil.copytree(corpus / "code", output / "code", dirs_exist_ok=True)
         (output / "bins").mkdir(exist_ok=True)
         for name, relation in manifest.relations.items():
@@ -116,6 +117,21 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
         raise Cod3sError(
             f"the run in {output} has another config or corpus", hint="choose another folder for this one"
         )
+
+
+def _has_learned(output: Path) -> bool:
+    return any(output.glob("*/checkpoint-*")) or any(output.glob("*/figures.json"))
+
+
+def _clear(output: Path) -> None:
+    """Forget a run that never made a step (a wrong option may have ended it); refuse a folder of other things."""
+    own = {"config.json", "code", "bins", "tokens.model", "source.json"}
+    found = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    if found - own and not (output / "config.json").exists():
+        raise Cod3sError(f"{output} holds other things", hint="name a folder that is new or empty")
+    for name in own & found:
+        path = output / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 class _Run:
@@ -166,7 +182,8 @@ class _Run:
         known = {name for own in rows.values() for name in own.corpus}
         for name in config.corpora:
             if name not in known:
-                raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=did_you_mean(name, known))
+                named = did_you_mean(name, known) if any(known) else "its pairs do not say where they come from"
+                raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=named)
         self._tables = {
             (relation, split): PairTable(
                 own,
