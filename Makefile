@@ -43,8 +43,8 @@ WORK ?= build/default-bundle
 CORPORA := blogs:0.7,changelog:0.2,classicbooks:0.3,crd3:0.3,essays:0.2,glucose:0.6,imdb:0.3,selfdlg:0.5,sfgram:0.3
 default-bundle: install
 	$(BIN)/cod3s prepare $(DATA)/pairs/causal-pairs.tsv.gz -o $(WORK)/corpus --filter clean
-	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --pieces common --resume --seed 11 \
-	  --roles plain:0.14,sentence:0.42,inverse:0.06 --epochs 6 --learning-rate 0.001 --corpora $(CORPORA)
+	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --resume --seed 11 \
+	  --corpora $(CORPORA)
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --licence "CC BY-NC 4.0" \
 	  --about recipes/default-bundle.md
 	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/default_bundle --sources 600

@@ -1,7 +1,7 @@
 """Does filtering help? The role `sentence` of `effect`, learned from filtered pairs and from the same file's pairs
 unfiltered, with the same processor time on one core, and judged on the held-out pairs of the filtered corpus.
 
-    cod3s prepare pairs.tsv.gz -o plain
+    cod3s prepare pairs.tsv.gz -o plain --relation effect
     cod3s prepare pairs.tsv.gz -o clean --filter clean
     OMP_NUM_THREADS=1 python benchmarks/filter_helps.py plain clean OUTPUT --minutes 10
 

@@ -20,7 +20,7 @@ from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 
 BASE = PRESETS["default"].with_values(
-    roles=("sentence",), shares=(), warmup_steps=100, epochs=20, evaluate_every=10**6
+    roles=("sentence",), shares=(), pieces="own", warmup_steps=100, epochs=20, evaluate_every=10**6
 )
 SHAPES["two-layers"] = replace(SHAPES["warm"], decoder_layers=2)
 CHOICES: dict[str, dict[str, Any]] = {
