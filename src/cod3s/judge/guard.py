@@ -9,12 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cod3s.serving.body import SECONDS, TooManyBytesError, read_body
 from cod3s.serving.refusal import error_body
-
-_BODY_SECONDS = 15.0  # a body that comes slower would hold its place for as long as its sender likes
 
 
 class Throttle:
@@ -40,9 +38,7 @@ class Throttle:
 class Guard:
     """Wraps an app: refuses bodies over `max_body` bytes and more than `in_flight` requests."""
 
-    def __init__(
-        self, app: ASGIApp, *, max_body: int, in_flight: int, body_seconds: float = _BODY_SECONDS
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, max_body: int, in_flight: int, body_seconds: float = SECONDS) -> None:
         self._app, self._max_body, self._in_flight, self._body_seconds = app, max_body, in_flight, body_seconds
         self._now = 0  # changed only between awaits of one event loop, so no lock is needed
 
@@ -56,31 +52,16 @@ class Guard:
         self._now += 1
         try:
             try:
-                with anyio.fail_after(self._body_seconds):
-                    body = await _read(receive, self._max_body)
+                body = await read_body(receive, self._max_body, self._body_seconds)
             except TimeoutError:
                 await _refuse(send, 408, "the request came too slowly", "send it again")
                 return
-            if body is None:
+            except TooManyBytesError:
                 await _refuse(send, 413, f"the request has more than {self._max_body} bytes", "send less")
                 return
             await self._app(scope, _replayed(body, receive), send)
         finally:
             self._now -= 1
-
-
-async def _read(receive: Receive, most: int) -> bytes | None:
-    """The whole body, however it is sent; None as soon as it has more than `most` bytes."""
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        body += message.get("body", b"")
-        if len(body) > most:
-            return None
-        more = message.get("more_body", False)
-    return bytes(body)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

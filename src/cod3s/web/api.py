@@ -22,6 +22,7 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of
 
 UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and there still are places to stop
 _REASONS = {
+    408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",

@@ -17,7 +17,7 @@ class Limits:
     body: int = 64 * 1024  # bytes of a request
     at_once: int = 2  # requests that the engine works on together
     waiting: int = 32  # requests that wait for it; one more is told to come again
-    seconds: float = 30.0  # that a request may wait, and again that it may be worked on
+    seconds: float = 30.0  # for a body to arrive, for the request to wait, and for it to be worked on, each
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -22,6 +22,12 @@ class TooLargeError(RefusedError):
     status = 413
 
 
+class TooSlowError(RefusedError):
+    """A body that does not arrive in time."""
+
+    status = 408
+
+
 class BusyError(RefusedError):
     """More requests than may wait."""
 

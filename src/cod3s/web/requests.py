@@ -17,8 +17,9 @@ from cod3s.bundle import BundleFacts
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.systems import SYSTEMS, TORCH
 from cod3s.selection import METHODS
+from cod3s.serving.body import TooManyBytesError, read_body
 from cod3s.web.limits import Limits
-from cod3s.web.refusals import TooLargeError, WrongTypeError
+from cod3s.web.refusals import TooLargeError, TooSlowError, WrongTypeError
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -147,17 +148,14 @@ def body_of(model: type[Model], limits: Limits) -> Callable[[Request], Awaitable
                 "the body is not marked as JSON", hint="send the header Content-Type: application/json"
             )
         try:
-            return model.model_validate_json(await _read_bytes(request, limits.body))
+            return model.model_validate_json(await read_body(request.receive, limits.body, limits.seconds))
+        except TooManyBytesError:
+            raise TooLargeError(
+                f"the body has more than {limits.body} bytes", hint="send less in one request"
+            ) from None
+        except TimeoutError:
+            raise TooSlowError("the body came too slowly", hint="send it again") from None
         except ValidationError as error:
             raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
     return read
-
-
-async def _read_bytes(request: Request, most: int) -> bytes:
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise TooLargeError(f"the body has more than {most} bytes", hint="send less in one request")
-    return bytes(body)
