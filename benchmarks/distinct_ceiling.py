@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from cod3s.corpus.questions import read_questions
+from cod3s.corpus.relations import TEMPLATES
 from cod3s.encode import load_encoder
 from cod3s.metrics.semantic import cosine_distances, distinct
 from cod3s.text import complete
 from cod3s.train.pairs import read_rows
 
-TEMPLATES = {"effect": "{source}, so {target}", "cause": "{source} because {target}"}
 SOURCES, ANSWERS, THRESHOLDS = 100, 10, (0.1, 0.25, 0.5)
 
 

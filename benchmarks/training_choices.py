@@ -33,8 +33,9 @@ CHOICES: dict[str, dict[str, Any]] = {
     "the encoder's pieces": {"pieces": "encoder"},
     "the encoder's commonest pieces": {"pieces": "common"},
     "1 bit a token": {"bits_per_token": 1},
-    "1 bit a token, shared by positions": {"bits_per_token": 1, "positional": False},
-    "4 bits a token, shared by positions": {"positional": False},
+    # Tokens that mean another hyperplane at every position cannot start from one.
+    "1 bit a token, shared by positions": {"bits_per_token": 1, "positional": False, "hyperplane_start": False},
+    "4 bits a token, shared by positions": {"positional": False, "hyperplane_start": False},
     "16 bits a token": {"bits_per_token": 16},
     "random start": {"hyperplane_start": False},
     "from scratch": {"shape": "small", "hyperplane_start": False},

@@ -15,14 +15,13 @@ from pathlib import Path
 
 from scipy.stats import mannwhitneyu
 
-from cod3s.corpus.relations import CAUSE, EFFECT
+from cod3s.corpus.relations import TEMPLATES
 from cod3s.encode import Encoder, load_encoder
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.semantic import Distances, cosine_distances, mean_distance, vendi_score
 from cod3s.text import complete, for_embedding
 
 SETS = Path(__file__).with_suffix(".tsv")
-TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 
 @dataclass(frozen=True)

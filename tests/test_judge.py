@@ -26,12 +26,13 @@ from typer.testing import CliRunner
 
 from cod3s.cli.app import app
 from cod3s.corpus.questions import Question
+from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
 from cod3s.judge.assignment import Assignment, assignment_of
 from cod3s.judge.checks import attention_checks
 from cod3s.judge.design import Made
 from cod3s.judge.guard import Guard, Throttle
-from cod3s.judge.items import TEMPLATES, answer_items, choose_questions, gold_items, mix
+from cod3s.judge.items import answer_items, choose_questions, gold_items, mix
 from cod3s.judge.store import Store, database_url, open_store, timestamp
 from cod3s.judge.study import (
     CHECK,

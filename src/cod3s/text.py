@@ -30,6 +30,17 @@ def clean(text: str) -> str:
     return line
 
 
+def is_visible(text: str) -> bool:
+    """Whether `clean` leaves anything of a text."""
+    if text[:1].isalnum():  # almost every sentence, and a hundred times as fast
+        return True
+    try:
+        clean(text)
+    except SentenceError:
+        return False
+    return True
+
+
 def for_embedding(text: str) -> str:
     """The form that is embedded: a capital first, a full stop unless punctuated, a lone i as I.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, numbers
+from cod3s.cli.options import BundleOption, JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import UsageError, require
 from cod3s.seeds import MAX_SEED
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 DataArgument = Annotated[
     Path | None,
     typer.Argument(help="COPA's XML; SuperGLUE COPA or e-CARE JSONL; .tsv, .csv, .jsonl with `source`; .txt."),
-]
-BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Use the first so many sources of each relation.")

@@ -10,13 +10,11 @@ from cod3s.corpus.keys import MACROS
 from cod3s.corpus.places import Place
 
 
-def connect(spill: Path | None = None, memory: str = "2GB", threads: int | None = None) -> Any:
+def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     """A connection that keeps to `memory`, with what does not fit in the folder `spill`."""
     settings: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
     if spill is not None:
         settings["temp_directory"] = str(spill)
-    if threads is not None:
-        settings["threads"] = threads
     connection = duckdb.connect(config=settings)
     for macro in MACROS.split(";\n"):
         if macro.strip():

@@ -42,6 +42,7 @@ CAUSE = Relation(
     order="because",
     inverse="effect",
 )
+TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 
 def find_relations(name: str, template: str = "") -> list[Relation]:

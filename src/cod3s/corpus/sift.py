@@ -45,12 +45,10 @@ class Sifted:
 class Sifter:
     """Sifts files for some relations; the settings are the same for all of them."""
 
-    def __init__(
-        self, filters: str, matching_orders: bool, skip_bad: bool, names: Names, threads: int | None = None
-    ) -> None:
+    def __init__(self, filters: str, matching_orders: bool, skip_bad: bool, names: Names) -> None:
         self._filters = removed_by(find_filters(filters))
         self._matching_orders, self._skip_bad, self._names = matching_orders, skip_bad, names
-        self._connection = connect(threads=threads)
+        self._connection = connect()
 
     def __call__(self, file: Place, relation: Relation, part: Place) -> Sifted:
         """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""

@@ -7,8 +7,8 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from cod3s.errors import Cod3sError, SentenceError
-from cod3s.text import clean
+from cod3s.errors import Cod3sError
+from cod3s.text import is_visible
 
 _FORMS = "return a text, a list of texts, (text, score), or a list of (text, score)"
 
@@ -39,7 +39,7 @@ def read_reply(value: Any) -> Answered | Failed:
         pairs = [(value, None)] if isinstance(value, str) else _pairs(value)
     except TypeError as error:
         return Failed(f"the generator returned {error}; {_FORMS}")
-    visible = [(text, score) for text, score in pairs if _is_visible(text)]
+    visible = [(text, score) for text, score in pairs if is_visible(text)]
     if not visible:
         return Failed("the generator returned no text")
     texts, scores = zip(*visible, strict=True)
@@ -78,11 +78,3 @@ def _is_scored(value: Any) -> bool:
 def _scored(value: Any) -> tuple[str, float | None]:
     number = float(value[1])
     return value[0], number if isfinite(number) else None
-
-
-def _is_visible(text: str) -> bool:
-    try:
-        clean(text)
-    except SentenceError:
-        return False
-    return True

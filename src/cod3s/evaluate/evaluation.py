@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from cod3s import __version__
-from cod3s.corpus.relations import CAUSE, EFFECT
+from cod3s.corpus.relations import TEMPLATES
 from cod3s.encode import Encoder
 from cod3s.errors import Progress
 from cod3s.evaluate.embedded import Embedded
@@ -30,7 +30,6 @@ from cod3s.metrics.semantic import THRESHOLDS
 from cod3s.metrics.significance import RESAMPLES
 from cod3s.records import AnswerSet
 
-TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 BARRED = ("relevance", "backward_pmi")
 """Scorers whose values compare across sources, so that one bar serves a relation."""
 

@@ -4,19 +4,18 @@ Known are COPA's XML, the JSONL of SuperGLUE's COPA and of e-CARE; .tsv, .csv an
 `relation` and `target`; and plain text, a source a line.
 """
 
-import csv
-import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from cod3s.corpus.questions import Question, read_questions
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files import open_text, sha256
-from cod3s.sentences import read_column, read_sentences
+from cod3s.sentences import read_sentences
+from cod3s.tables import Row, Table, kind_of
 from cod3s.text import clean
-
-TABLES = (".tsv", ".csv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,10 @@ def read_data(path: Path, relation: str = "") -> EvaluationData:
     """The items of `path`; `relation` is that of sources whose file does not say."""
     digest = sha256(path) if path.is_file() else ""
     questions: tuple[Question, ...] = ()
-    if path.suffix in TABLES and "source" in _fields(path):
-        items = _read_table(path, relation)
-    elif path.suffix == ".txt":
+    kind = kind_of(path)
+    if kind and _has_sources(path, kind):
+        items = _read_table(path, kind, relation)
+    elif ".txt" in path.suffixes:
         items = [Item(_known(relation, path), source) for source in read_sentences(path)]
     else:
         questions = tuple(read_questions(path))
@@ -74,32 +74,31 @@ def _asked(question: Question) -> Item:
     return Item(question.direction, clean(question.premise), target and clean(target))
 
 
-def _fields(path: Path) -> set[str]:
-    """The names in a table's header, or those of the first JSON record; none where neither can be read."""
+def _has_sources(path: Path, kind: str) -> bool:
+    """Whether a table has sources, and not questions: by its header, or by the first record of JSON lines."""
     with open_text(path) as stream:
-        if path.suffix != ".jsonl":
-            return set(next(csv.reader(stream, delimiter="\t" if path.suffix == ".tsv" else ","), []))
-        try:
-            record = json.loads(stream.readline())
-        except json.JSONDecodeError:
-            return set()
-    return set(record) if isinstance(record, dict) else set()
+        table = Table(stream, str(path), kind)
+        fields = table.header if kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
+    return "source" in fields
 
 
-def _read_table(path: Path, relation: str) -> list[Item]:
-    sources = _column(path, "source")
-    fields = _fields(path)
-    relations = _column(path, "relation") if "relation" in fields else [_known(relation, path)] * len(sources)
-    targets = _column(path, "target") if "target" in fields else [""] * len(sources)
-    return [
-        Item(own, clean(source), target.strip() and clean(target))
-        for source, own, target in zip(sources, relations, targets, strict=True)
-    ]
-
-
-def _column(path: Path, name: str) -> list[str]:
+def _read_table(path: Path, kind: str, relation: str) -> list[Item]:
     with open_text(path) as stream:
-        return list(read_column(stream, path, name))
+        table = Table(stream, str(path), kind)
+        source, own = table.text("source"), _optional(table, "relation")
+        target = _optional(table, "target")
+        return [
+            Item(own(row) or _known(relation, path), clean(source(row)), target(row) and clean(target(row)))
+            for row in table
+        ]
+
+
+def _optional(table: Table, name: str) -> Callable[[Row], str]:
+    """A field that a table may lack, and a record of JSON lines too: its text without white space, or nothing."""
+    if table.kind != "jsonl" and name not in table.header:
+        return lambda _row: ""
+    get, checked = table.field(name), table.text(name)
+    return lambda row: "" if get(row) is None else checked(row).strip()
 
 
 def _known(relation: str, path: Path) -> str:

@@ -47,6 +47,16 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
+def plain_cell(text: str) -> Cell:
+    """A cell of words, or of one figure that is not compared."""
+    return Cell((Part(text),))
+
+
+def title_of(relation: str) -> str:
+    """A relation as the paper's tables write it."""
+    return ARROWS.get(relation, relation)
+
+
 def all_tables(summary: Summary) -> list[Table]:
     """Every table that the summary has figures for, the paper's first."""
     sizes = summary.settings["sets"]
@@ -62,15 +72,15 @@ def diversity_table(summary: Summary, size: int) -> Table:
     published = DIVERSITY.get(str(size), {})
     columns = ["system"]
     for relation in summary.relations:
-        columns.append(_title(relation))
+        columns.append(title_of(relation))
         if any(relation in published.get(system, {}) for system in summary.systems):
-            columns.append(f"paper {_title(relation)}")
+            columns.append(f"paper {title_of(relation)}")
     rows = []
     for system in summary.systems:
-        row = [_text(system)]
+        row = [plain_cell(system)]
         for relation in summary.relations:
             row.append(_figures(summary, system, relation, str(size)))
-            if f"paper {_title(relation)}" in columns:
+            if f"paper {title_of(relation)}" in columns:
                 own = published.get(system, {}).get(relation)
                 row.append(Cell((Part(str(own) if own else NOTHING),), published=True))
         rows.append(tuple(row))
@@ -89,7 +99,7 @@ def distinct_table(summary: Summary, relation: str) -> Table:
     with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
     rows = []
     for system in _with(summary, relation):
-        row = [_text(system)]
+        row = [plain_cell(system)]
         row += [_one(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
         if with_paper:
             own = DISTINCT.get(system)
@@ -101,7 +111,7 @@ def distinct_table(summary: Summary, relation: str) -> Table:
         "Answers among ten that are not closer than the threshold to an earlier one, as completed statements. "
         "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the questions."
     )
-    return Table(f"Distinct answers, {_title(relation)}", note, columns, tuple(rows))
+    return Table(f"Distinct answers, {title_of(relation)}", note, columns, tuple(rows))
 
 
 MORE = (
@@ -121,7 +131,7 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
     shown = [row for row in MORE if _any(summary, relation, Column(str(size), row[0]))]
     rows = [
         (
-            _text(system),
+            plain_cell(system),
             _interval(summary.figure(system, relation, Column(str(size), "semantic"))),
             *(_one(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
         )
@@ -133,7 +143,7 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
         "that of the source alone."
     )
     columns = ("system", "cosine", *(name for _, name, _ in shown))
-    return Table(f"More on {size}-sets, {_title(relation)}", note, columns, tuple(rows))
+    return Table(f"More on {size}-sets, {title_of(relation)}", note, columns, tuple(rows))
 
 
 def fidelity_table(summary: Summary) -> Table:
@@ -146,13 +156,13 @@ def fidelity_table(summary: Summary) -> Table:
             whole, other = scores.control.whole, scores.control.other_hamming
             rows.append(
                 (
-                    _text(system),
-                    _text(_title(relation)),
-                    _text(f"{whole.hamming:.2f}"),
-                    _text(NOTHING if other is None else f"{other:.2f}"),
-                    _text(f"{whole.bits_right:.3f}"),
-                    _text(f"{whole.in_bin:.3f}"),
-                    _text(str(whole.requests)),
+                    plain_cell(system),
+                    plain_cell(title_of(relation)),
+                    plain_cell(f"{whole.hamming:.2f}"),
+                    plain_cell(NOTHING if other is None else f"{other:.2f}"),
+                    plain_cell(f"{whole.bits_right:.3f}"),
+                    plain_cell(f"{whole.in_bin:.3f}"),
+                    plain_cell(str(whole.requests)),
                 )
             )
     note = (
@@ -167,12 +177,12 @@ def choice_table(summary: Summary) -> Table:
     """How often each scorer finds the right alternative."""
     rows = [
         (
-            _text(choice.data),
-            _text(_title(choice.relation)),
-            _text(choice.scorer),
-            _text(f"{100 * choice.accuracy:.1f} %"),
-            _text(f"{100 * choice.low:.1f}–{100 * choice.high:.1f} %"),
-            _text(str(choice.questions)),
+            plain_cell(choice.data),
+            plain_cell(title_of(choice.relation)),
+            plain_cell(choice.scorer),
+            plain_cell(f"{100 * choice.accuracy:.1f} %"),
+            plain_cell(f"{100 * choice.low:.1f}–{100 * choice.high:.1f} %"),
+            plain_cell(str(choice.questions)),
         )
         for choice in summary.choices
     ]
@@ -191,11 +201,11 @@ def inference_table(summary: Summary) -> Table:
     depths = list(dict.fromkeys(recall.depth for _, _, scores in found for recall in scores.recalls))
     rows = [
         (
-            _text(guesser),
-            _text(_title(relation)),
-            *(_text(_recalls(scores, depth)) for depth in depths),
-            _text(f"{scores.median_rank:g}"),
-            _text(str(scores.sources)),
+            plain_cell(guesser),
+            plain_cell(title_of(relation)),
+            *(plain_cell(_recalls(scores, depth)) for depth in depths),
+            plain_cell(f"{scores.median_rank:g}"),
+            plain_cell(str(scores.sources)),
         )
         for guesser, relation, scores in found
     ]
@@ -224,14 +234,6 @@ def _marked(cell: Cell) -> str:
     return f"*{shown}*" if cell.published and shown != NOTHING else shown
 
 
-def _title(relation: str) -> str:
-    return ARROWS.get(relation, relation)
-
-
-def _text(text: str) -> Cell:
-    return Cell((Part(text),))
-
-
 def _with(summary: Summary, relation: str) -> list[str]:
     return [system for system, own in summary.systems.items() if relation in own]
 
@@ -248,18 +250,18 @@ def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
     )
     found = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
     if any(figure is None for figure, _ in found):
-        return _text(NOTHING)
+        return plain_cell(NOTHING)
     return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in found if figure))
 
 
 def _one(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
     figure = summary.figure(system, relation, column)
-    return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else _text(NOTHING)
+    return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else plain_cell(NOTHING)
 
 
 def _interval(figure: Figure | None) -> Cell:
     if figure is None:
-        return _text(NOTHING)
+        return plain_cell(NOTHING)
     return Cell((Part(f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})", figure.near_best),))
 
 

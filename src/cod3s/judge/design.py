@@ -8,11 +8,12 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.corpus.questions import read_questions
+from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError, did_you_mean
 from cod3s.evaluate.outputs import output_files, read_systems
 from cod3s.files import sha256
 from cod3s.judge.checks import attention_checks
-from cod3s.judge.items import TEMPLATES, Systems, answer_items, choose_questions, gold_items, mix
+from cod3s.judge.items import Systems, answer_items, choose_questions, gold_items, mix
 from cod3s.judge.store import timestamp
 from cod3s.judge.study import CHECK, Exclusion, Item, Study, write_study
 from cod3s.judge.tokens import new_code, new_id, new_token, token_hash
@@ -47,9 +48,14 @@ class Made:
 
     @property
     def raters_needed(self) -> int:
-        """The fewest raters who can give every item its ratings; at the end one more may have to fill a gap."""
-        rated = sum(item.kind != CHECK for item in self.items)
-        return ceil(rated * self.study.raters_per_item / self.study.per_rater)
+        """The fewest raters that it takes."""
+        return raters_needed(self.study, self.items)
+
+
+def raters_needed(study: Study, items: Sequence[Item]) -> int:
+    """The fewest raters who can give every item its ratings; at the end one more may have to fill a gap."""
+    rated = sum(item.kind != CHECK for item in items)
+    return ceil(rated * study.raters_per_item / study.per_rater)
 
 
 def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> Made:

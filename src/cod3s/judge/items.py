@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cod3s.corpus.questions import Question
-from cod3s.corpus.relations import CAUSE, EFFECT
 from cod3s.errors import Cod3sError
 from cod3s.judge.study import ANSWER, GOLD, RIGHT, WRONG, Credit, Item
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import complete, for_modelling
 
-TEMPLATES = {EFFECT.name: EFFECT.template, CAUSE.name: CAUSE.template}
 Systems = Mapping[str, Sequence[AnswerSet]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cod3s.errors import require
 from cod3s.evaluate.plots import INK, styled, svg_text
-from cod3s.evaluate.tables import ARROWS
+from cod3s.evaluate.tables import title_of
 from cod3s.files import replaced_file
 from cod3s.judge.analysis import GoldFigure, Results
 from cod3s.judge.figures import FIGURES
@@ -65,7 +65,7 @@ def page_drawing(figure: Any) -> str:
 
 def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
     styled(axes, f"mean score (0–{top})", "")
-    axes.set_title(ARROWS.get(relation, relation), color=INK, fontsize=11, pad=18)
+    axes.set_title(title_of(relation), color=INK, fontsize=11, pad=18)
     axes.set_xlim(-0.1, top + 0.1)
     for label, gold in results.gold.get(relation, {}).items():
         _band(axes, gold, *_BANDS[label])

@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files import write_json
-from cod3s.judge.design import Made
+from cod3s.judge.design import raters_needed
 from cod3s.judge.desk import PROLIFIC
 from cod3s.judge.raters import RaterReport
 from cod3s.judge.spreadsheet import write_csv
@@ -56,7 +56,7 @@ def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
                 "actions": [{"action": "MANUALLY_REVIEW"}],
             }
         ],
-        "total_available_places": Made(study, tuple(items), admin_token="").raters_needed,
+        "total_available_places": raters_needed(study, items),
         "estimated_completion_time": ceil(shown * _SECONDS / 60),
         "reward": None,
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
 from cod3s.evaluate.summary import Figure
-from cod3s.evaluate.tables import ARROWS, NOTHING, Cell, Part, Table
+from cod3s.evaluate.tables import ARROWS, NOTHING, Cell, Part, Table, plain_cell, title_of
 from cod3s.judge.agreement import Agreement
 from cod3s.judge.analysis import Analysis, GoldFigure, Results
 from cod3s.judge.figures import FIGURES, HELD_OUT
@@ -38,12 +38,12 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
     for system, own in systems.items():
-        row = [_text(system), *(_interval(own.figures.get(name)) for name in shown)]
-        row.append(_text(str(max(own.sources.values(), default=0))))
+        row = [plain_cell(system), *(_interval(own.figures.get(name)) for name in shown)]
+        row.append(plain_cell(str(max(own.sources.values(), default=0))))
         rows.append((*row, *([_published(PLAUSIBILITY.get(system, {}), relation, shown)] if published else [])))
     for label, figure in gold.items():
-        row = [_text(GOLD_NAMES[label]), _interval(figure), *([_text("")] * (len(shown) - 1))]
-        row.append(_text(str(figure.items)))
+        row = [plain_cell(GOLD_NAMES[label]), _interval(figure), *([plain_cell("")] * (len(shown) - 1))]
+        row.append(plain_cell(str(figure.items)))
         paper = (
             Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True) if published else None
         )
@@ -55,20 +55,20 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     )
     if published:
         note += " Paper: the same figures in its table 4, in the order of the columns."
-    return Table(f"Plausibility, {_title(relation)}, {raters}", note, columns, tuple(rows))
+    return Table(f"Plausibility, {title_of(relation)}, {raters}", note, columns, tuple(rows))
 
 
 def held_out_table(results: Results, relation: str) -> Table:
     """The maxima without their optimism."""
     names = [name for name in FIGURES if name.endswith(HELD_OUT)]
     rows = [
-        (_text(system), *(_interval(own.figures.get(name)) for name in names))
+        (plain_cell(system), *(_interval(own.figures.get(name)) for name in names))
         for system, own in results.systems.get(relation, {}).items()
         if any(name in own.figures for name in names)
     ]
     columns = ("system", *(FIGURES[name] for name in names))
     note = "The best answers as all raters of an item but one choose them, scored by that one, each in turn."
-    return Table(f"Chosen by some raters, scored by others, {_title(relation)}", note, columns, tuple(rows))
+    return Table(f"Chosen by some raters, scored by others, {title_of(relation)}", note, columns, tuple(rows))
 
 
 def agreement_table(analysis: Analysis) -> Table:
@@ -77,7 +77,13 @@ def agreement_table(analysis: Analysis) -> Table:
     if analysis.excluded:
         groups.append(("all raters", analysis.everyone.agreement))
     rows = [
-        (_text(raters), _text(name), _alpha(own), _text(str(own.items)), _text(str(own.ratings)))
+        (
+            plain_cell(raters),
+            plain_cell(name),
+            _alpha(own),
+            plain_cell(str(own.items)),
+            plain_cell(str(own.ratings)),
+        )
         for raters, agreements in groups
         for name, own in agreements.items()
     ]
@@ -92,7 +98,7 @@ def coverage_table(analysis: Analysis) -> Table:
     """How many items have how many ratings."""
     wanted = analysis.settings["raters_per_item"]
     counts = analysis.results.raters_per_item
-    rows = [(_text(str(raters)), _text(str(items))) for raters, items in counts.items()]
+    rows = [(plain_cell(str(raters)), plain_cell(str(items))) for raters, items in counts.items()]
     missing = sum(items for raters, items in counts.items() if raters < wanted)
     note = (
         f"{wanted} raters an item were planned; {missing} items have fewer. An item without a rating that counts "
@@ -105,14 +111,14 @@ def rater_table(analysis: Analysis) -> Table:
     """How each rater worked; the rule that excludes was fixed before collection."""
     rows = [
         (
-            _text(rater.name),
-            _text(str(rater.ratings)),
-            _text(_number(rater.mean, "{:.2f}")),
-            _text(_number(rater.median_seconds, "{:.1f} s")),
-            _text(f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING),
+            plain_cell(rater.name),
+            plain_cell(str(rater.ratings)),
+            plain_cell(_number(rater.mean, "{:.2f}")),
+            plain_cell(_number(rater.median_seconds, "{:.1f} s")),
+            plain_cell(f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING),
             Cell((Part(f"{rater.failed_checks} of {rater.checks}", strong=rater.failed_checks > 0),)),
-            _text(_number(rater.gold_gap, "{:+.2f}")),
-            _text("; ".join(rater.reasons) or "no"),
+            plain_cell(_number(rater.gold_gap, "{:+.2f}")),
+            plain_cell("; ".join(rater.reasons) or "no"),
         )
         for rater in analysis.raters
     ]
@@ -129,17 +135,9 @@ def counted(analysis: Analysis) -> str:
     return "raters who count" if analysis.excluded else "all raters"
 
 
-def _title(relation: str) -> str:
-    return ARROWS.get(relation, relation)
-
-
-def _text(text: str) -> Cell:
-    return Cell((Part(text),))
-
-
 def _interval(figure: Figure | GoldFigure | None) -> Cell:
     if figure is None:
-        return _text(NOTHING)
+        return plain_cell(NOTHING)
     strong = isinstance(figure, Figure) and figure.near_best
     return Cell((Part(f"{figure.mean:.2f} ({figure.low:.2f}–{figure.high:.2f})", strong),))
 
@@ -151,10 +149,10 @@ def _published(own: Mapping[str, Mapping[str, float]], relation: str, shown: Seq
 
 def _alpha(own: Agreement) -> Cell:
     if own.alpha is None:
-        return _text(own.words)
+        return plain_cell(own.words)
     if own.low is None or own.high is None:
-        return _text(f"{own.alpha:.3f}")
-    return _text(f"{own.alpha:.3f} ({own.low:.3f} to {own.high:.3f})")
+        return plain_cell(f"{own.alpha:.3f}")
+    return plain_cell(f"{own.alpha:.3f} ({own.low:.3f} to {own.high:.3f})")
 
 
 def _number(value: float | None, form: str) -> str:

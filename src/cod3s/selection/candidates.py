@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
 from cod3s.encode.protocol import unit
-from cod3s.errors import Cod3sError, SentenceError, VectorError
+from cod3s.errors import Cod3sError, VectorError
 from cod3s.lsh import Code, Packed, pack
 from cod3s.signing import encode_sentences
-from cod3s.text import clean, for_embedding
+from cod3s.text import for_embedding, is_visible
 
 Rows = npt.NDArray[np.intp]
 Scores = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
 
 def rank(texts: Sequence[str], scores: Scores | None) -> Ranked:
     """Best score first, equal ones as they came; without scores the given order is the ranking."""
-    visible = np.fromiter(map(_is_visible, texts), bool, len(texts))
+    visible = np.fromiter(map(is_visible, texts), bool, len(texts))
     order = np.arange(len(texts)) if scores is None else np.argsort(-scores, kind="stable")
     return Ranked(places=order[visible[order]], blank=np.flatnonzero(~visible))
 
@@ -126,13 +126,3 @@ def _quality(scores: Scores | None, places: Rows) -> Scores:
     ranked = np.zeros(len(places)) if scores is None else scores[places]
     spread = np.ptp(ranked) if len(ranked) else 0.0
     return (ranked - ranked.min()) / spread if spread else np.zeros(len(places))
-
-
-def _is_visible(text: str) -> bool:
-    if text[:1].isalnum():  # almost every candidate, and a hundred times as fast
-        return True
-    try:
-        clean(text)
-    except SentenceError:
-        return False
-    return True
