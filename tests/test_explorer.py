@@ -383,9 +383,8 @@ def test_copies_one_answer_all_of_them_and_the_link(visit: Open) -> None:
     ):
         watched.page.locator(button).click()
         watched.page.get_by_role("button", name=re.compile("Copied|Copy answer")).first.wait_for()
-        watched.page.wait_for_function(
-            "wanted => navigator.clipboard.readText().then(t => t === wanted)", arg=wanted
-        )
+        read = "wanted => navigator.clipboard.readText().then(text => text === wanted && text)"
+        assert watched.page.wait_for_function(read, arg=wanted).json_value() == wanted
 
 
 # Troubles

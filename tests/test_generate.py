@@ -14,8 +14,9 @@ import pytest
 import cod3s as package
 from cod3s.bundle import read_facts
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
-from cod3s.decode.generator import MAX_CHARACTERS, Generator, load
+from cod3s.decode.generator import Generator, load
 from cod3s.decode.players import Players, open_players
+from cod3s.decode.sources import MAX_CHARACTERS
 from cod3s.decode.systems import SYSTEMS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
 from cod3s.files import read_json, write_json

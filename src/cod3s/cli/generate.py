@@ -11,13 +11,12 @@ import typer
 
 from cod3s.cli.options import BundleOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.errors import Cod3sError, UsageError
+from cod3s.errors import Cod3sError, Progress, UsageError
 from cod3s.records import Answer, AnswerSet
 from cod3s.seeds import MAX_SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
-    from cod3s.decode.config import DecodeConfig
     from cod3s.decode.generator import Generator
 
 _SHOWN = (
@@ -189,41 +188,36 @@ def generate(
     chosen = _chosen_bins(generator, signature or [], like or [])
     skipped: list[int] = []
     stream = chain(sources or [], read_sentences(input, column, skipped.append) if input else [])
-    said: set[str] = set()
-    answered = 0
+    given_to = ((source, chosen) for source in stream)
     with progress("sources", len(sources or []) if input is None else None) as advance:
-        for found in _answer_sets(generator, stream, relation, system, options, chosen):
-            advance(1)
-            answered += 1
-            for remark in found.remarks:
-                if remark not in said:
-                    say(f"{found.source[:60]}: {remark}")
-            said.update(found.remarks)
-            print_json(asdict(found)) if json else _print_answers(found)
-            sys.stdout.flush()  # whoever reads the pipe gets each source's answers when they are there
+        found = generator.generate_many(given_to, relation, system=system, options=options)
+        answered = _print_all(found, advance, json)
     if skipped:
         say(f"{len(skipped)} lines of {input} with nothing visible in them were skipped")
     if not answered:
         raise Cod3sError(f"{input} holds no sentence")
 
 
+def _print_all(sets: Iterator[AnswerSet], advance: Progress, json: bool) -> int:
+    """Print each source's answers when they are there, and a remark once; how many sources there were."""
+    said: set[str] = set()
+    answered = 0
+    for found in sets:
+        answered += 1
+        advance(1)
+        for remark in found.remarks:
+            if remark not in said:
+                say(f"{found.source[:60]}: {remark}")
+        said.update(found.remarks)
+        print_json(asdict(found)) if json else _print_answers(found)
+        sys.stdout.flush()
+    return answered
+
+
 def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
     """The bins that the user names, None where stage 1 is to infer them."""
     wanted = [*signatures, *(generator.checker.sign(like) if like else [])]
     return wanted or None
-
-
-def _answer_sets(
-    generator: "Generator",
-    stream: Iterator[str],
-    relation: str,
-    system: str,
-    options: "DecodeConfig",
-    chosen: list[str] | None,
-) -> Iterator[AnswerSet]:
-    return generator.generate_many(
-        ((source, chosen) for source in stream), relation, system=system, options=options
-    )
 
 
 def _print_answers(found: AnswerSet) -> None:

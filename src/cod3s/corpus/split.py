@@ -1,6 +1,6 @@
 """The second step: the sifted rows of all files → unique pairs in train, dev and test, in unsigned shards.
 
-One sort by key and one pass, out of core: rows arrive in the order of their keys, duplicates side by side.
+One sort by key for each relation and split, out of core: rows arrive in that order, duplicates side by side.
 The held-out stretches come first; the train rows then show which held-out sentences also occur in train.
 """
 

@@ -16,8 +16,9 @@ from cod3s.decode.chooser import SignatureChooser
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.players import Players, open_players
 from cod3s.decode.sentences import Candidate
+from cod3s.decode.sources import Given, check_source, in_batches
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
-from cod3s.decode.task import Given, Task
+from cod3s.decode.task import Task, make_task
 from cod3s.decode.torch_systems import TorchSystems
 from cod3s.decode.writer import SentenceWriter
 from cod3s.encode import Encoder
@@ -25,9 +26,7 @@ from cod3s.errors import BundleError, Cod3sError, SentenceError, UsageError
 from cod3s.model.engine import COMPUTE
 from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signing import open_encoder
-from cod3s.text import clean, for_modelling
 
-MAX_CHARACTERS = 10_000  # of a source: what is longer is no sentence, and a mistake
 BATCH = 16  # sources decoded together: more make it no faster and hold more memory
 
 
@@ -141,7 +140,7 @@ class Generator:
         alone = isinstance(source, str)
         if not alone and not isinstance(source, Iterable):
             raise SentenceError(f"{source!r} is {type(source).__name__}, not text", hint="give a string or a list")
-        sources = [_checked(source)] if isinstance(source, str) else list(source)
+        sources = [check_source(source)] if isinstance(source, str) else list(source)
         if signatures is not None and len(signatures) != len(sources):
             raise Cod3sError(f"{len(signatures)} lists of signatures were given for {len(sources)} sources")
         given: Sequence[Given | None] = signatures or [None] * len(sources)
@@ -170,8 +169,8 @@ class Generator:
             raise SentenceError("one source was given where many are needed", hint="use generate, or give a list")
         if batch < 1:
             raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
-        for block in _blocks(sources, batch):
-            task = _task(block, relation, chosen, config)
+        for block in in_batches(sources, batch):
+            task = make_task(block, relation, chosen, config)
             answers = self._two_stages(task) if chosen.kind == COD3S else self._one_stage(task)
             yield from (self._answer_set(task, place, own) for place, own in enumerate(answers))
 
@@ -194,7 +193,7 @@ class Generator:
         written all at once; systems of one stage find their answers in one search: of both, all come together.
         """
         chosen, config = self._configured(relation, k, system, options)
-        task = _task([(_checked(source), signatures)], relation, chosen, config)
+        task = make_task([(check_source(source), signatures)], relation, chosen, config)
         answers: list[Answer] = []
         size = self._workers if group is None else group
         if size < 1:
@@ -325,44 +324,6 @@ class Generator:
         return [replace(answer, realised=realised) for answer, realised in zip(answers, signed, strict=True)]
 
 
-def _blocks(
-    sources: Iterable[str | tuple[str, Given | None]], size: int
-) -> Iterator[list[tuple[str, Given | None]]]:
-    """The sources with their signatures, `size` at a time; before one that cannot be read, those there are."""
-    block: list[tuple[str, Given | None]] = []
-    for number, one in enumerate(sources, 1):
-        source, given = one if isinstance(one, tuple) else (one, None)
-        try:
-            block.append((_checked(source), given))
-        except SentenceError as error:
-            if block:
-                yield block
-            raise SentenceError(f"source {number}: {error.message}", error.hint) from error
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
-def _task(pairs: Sequence[tuple[str, Given | None]], relation: str, system: System, config: DecodeConfig) -> Task:
-    if system.kind != COD3S and any(given is not None for _, given in pairs):
-        raise Cod3sError(
-            f"{system.name} writes in one stage and takes no signatures",
-            hint="choose a system that begins with cod3s",
-        )
-    texts = [source for source, _ in pairs]
-    return Task(
-        relation,
-        system,
-        config,
-        texts,
-        [for_modelling(text) for text in texts],
-        [given for _, given in pairs],
-        [[] for _ in pairs],
-    )
-
-
 def _note_empty_bins(task: Task, place: int, picked: Sequence[Sequence[Candidate]]) -> None:
     if empty := sum(not own for own in picked):
         why = "faithful or new" if task.config.faithful == "filter" else "new"
@@ -373,15 +334,6 @@ def _settings(task: Task) -> dict[str, str | int | float | bool | None]:
     """The options that had a part in the answers."""
     values = asdict(task.config)
     return values if task.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
-
-
-def _checked(source: str) -> str:
-    if isinstance(source, str) and len(source) > MAX_CHARACTERS:
-        raise SentenceError(
-            f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
-            hint="give one sentence; a file with one a line goes to --input",
-        )
-    return clean(source)
 
 
 def _answers(chosen: Sequence[ChosenSignature], picked: Sequence[Sequence[Candidate]]) -> list[Answer]:

@@ -1,4 +1,4 @@
-"""Roles: what one model scores. Names only; how a pair is written for each is in `cod3s.train.batches`.
+"""Roles: what one model scores. Names only; how a pair is written for each is in `cod3s.train.lessons`.
 
 | role | models |
 |---|---|
