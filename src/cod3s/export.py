@@ -1,6 +1,7 @@
 """Exports a run as a bundle: engine models, tokens, hyperplanes, bins, and a card for people."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
-from cod3s.train.run import members
+from cod3s.train.run import Member, members
 from cod3s.word_graph.build import build_word_graph
 
 QUANTIZATIONS = ("int8", "float32")
@@ -47,13 +48,39 @@ def export(
         )
     facts = read_json(run / "config.json")
     config = TrainConfig.from_record(facts["config"])
-    relations = list(facts["relations"])
-    own = members(config, relations)
+    own = members(config, list(facts["relations"]))
     for member in own:
         if not (run / member.name / "figures.json").is_file():
             raise Cod3sError(f"the run {run} has not finished {member.name}", hint="finish it with --resume")
-    bundle = BundleFacts(
-        name=name or output.name,
+    bundle = _bundle_facts(run, facts, config, own, name or output.name, quantization, licence)
+    if word_graph is not None:
+        _require_same_corpus(word_graph, facts["corpus"])
+    with replaced_folder(output, FACTS) as partial:
+        _write_parts(run, partial, bundle, [member.name for member in own])
+        if with_torch:
+            for member in own:
+                _write_torch(run / member.name / "model", partial / "torch" / member.name)
+        if word_graph is not None:
+            for relation in bundle.relations:
+                build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
+        (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
+        write_facts(partial, bundle)
+    return read_facts(output)
+
+
+def _bundle_facts(
+    run: Path,
+    facts: dict[str, Any],
+    config: TrainConfig,
+    own: Sequence[Member],
+    name: str,
+    quantization: str,
+    licence: str,
+) -> BundleFacts:
+    """What the bundle of a run says of itself."""
+    relations = list(facts["relations"])
+    return BundleFacts(
+        name=name,
         encoder=facts["encoder"],
         bits=facts["bits"],
         bits_per_token=config.bits_per_token,
@@ -79,19 +106,6 @@ def export(
             "licence": licence,
         },
     )
-    if word_graph is not None:
-        _require_same_corpus(word_graph, facts["corpus"])
-    with replaced_folder(output, FACTS) as partial:
-        _write_parts(run, partial, bundle, [member.name for member in own])
-        if with_torch:
-            for member in own:
-                _write_torch(run / member.name / "model", partial / "torch" / member.name)
-        if word_graph is not None:
-            for relation in relations:
-                build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
-        (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
-        write_facts(partial, bundle)
-    return read_facts(output)
 
 
 def _signs(model: Path, facts: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ run/
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -119,6 +119,21 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
         )
 
 
+def _write_pieces(config: TrainConfig, texts: Iterable[str], path: Path) -> None:
+    """The text pieces that the decoder writes: those of the run or the model it starts from, or new ones."""
+    number = SHAPES[config.shape].pieces
+    if config.start_run:
+        shutil.copyfile(existing_file(Path(config.start_run) / "tokens.model"), path)
+    elif config.init:
+        write_tokenizers(config.init, path, path.with_name("source.json"))
+    elif config.pieces == "encoder":
+        copy_pieces(minilm_folder() / "tokenizer.json", path)
+    elif config.pieces == "common":
+        choose_pieces(minilm_folder() / "tokenizer.json", texts, path, number)
+    else:
+        train_pieces(texts, path, number)
+
+
 def _has_learned(output: Path) -> bool:
     return any(output.glob("*/checkpoint-*")) or any(output.glob("*/figures.json"))
 
@@ -161,19 +176,10 @@ class _Run:
             if split == "train" and own.signature and rows[relation, "dev"].signature
         }
         pieces = output / "tokens.model"
-        if config.start_run and not pieces.exists():
-            shutil.copyfile(existing_file(Path(config.start_run) / "tokens.model"), pieces)
-        if config.init and not pieces.exists():
-            write_tokenizers(config.init, pieces, output / "source.json")
-        if config.pieces == "encoder" and not pieces.exists():
-            copy_pieces(minilm_folder() / "tokenizer.json", pieces)
         if not pieces.exists():
             shown = [own for (_, split), own in rows.items() if split == "train"]
             texts = (text for own in shown for column in (own.source, own.target) for text in column)
-            if config.pieces == "common":
-                choose_pieces(minilm_folder() / "tokenizer.json", texts, pieces, self._shape.pieces)
-            else:
-                train_pieces(texts, pieces, self._shape.pieces)
+            _write_pieces(config, texts, pieces)
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
         tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
