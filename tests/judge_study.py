@@ -23,8 +23,7 @@ SYSTEMS = ("quokka", "narwhal")
 @contextmanager
 def served(study: Study, items: list[Item], store: Store, **options: Any) -> Iterator[httpx.Client]:
     """A client of the real server, in a thread."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # it listens now: no client comes too early
         app = create_app(study, items, store, ServerOptions(**options))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -5,7 +5,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cod3s.corpus.database import connect
@@ -175,6 +175,9 @@ def ask(expression: str, *values: str) -> object:
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs", "Cn"]), max_size=40))
+@example("\xad")
+@example("\u200b \ufe0f\n")
+@example("e\u0301\u200b")
 def test_text_is_cleaned_in_sql_as_in_python(text: str) -> None:
     try:
         expected = clean(text)

@@ -17,6 +17,7 @@ _END = 1 << 64
 MACROS = r"""
 CREATE OR REPLACE MACRO clean(t) AS
   CASE WHEN regexp_full_match(t, '[!-~]+( [!-~]+)*') THEN t
+  WHEN regexp_full_match(t, '[\p{Z}\p{Cc}\p{Cf}\p{Mn}\p{Me}]*') THEN ''
   ELSE trim(regexp_replace(nfc_normalize(t), '[\p{Z}\p{Cc}]+', ' ', 'g')) END;
 CREATE OR REPLACE MACRO bare(t) AS
   CASE WHEN regexp_matches(t, '[\p{L}\p{M}\p{N}]')
