@@ -82,26 +82,26 @@ def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "hint"),
+    ("arguments", "message", "hint", "code"),
     [
-        (["sign", "  "], "empty sentence", "visible"),
-        (["sign"], "no sentence to sign", "cod3s sign"),
-        (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?"),
-        (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256"),
-        (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling"),
-        (["sign", "--input", "."], "is a folder", ""),
-        (["sign", "a", "--encoder", "static", "--code", "nowhere"], "no file at nowhere/code.json", ""),
-        (["sts", "nowhere.tsv"], "no file at nowhere.tsv", ""),
-        (["bins", "show", "01", "--bins", "nowhere.sqlite"], "no file at nowhere.sqlite", ""),
-        (["bins", "stats", "nowhere.txt", "--bits", "4,x"], "whole numbers", ""),
-        (["codes", "fit", "nowhere.txt", "-o", "c", "--kind", "itk"], "'itk'", "'itq'"),
+        (["sign", "  "], "empty sentence", "visible", 1),
+        (["sign"], "no sentence to sign", "cod3s sign", 2),
+        (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?", 1),
+        (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256", 1),
+        (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling", 1),
+        (["sign", "--input", "."], "is a folder", "", 1),
+        (["sign", "a", "--encoder", "static", "--code", "nowhere"], "no file at nowhere/code.json", "", 1),
+        (["sts", "nowhere.tsv"], "no file at nowhere.tsv", "", 1),
+        (["bins", "show", "01", "--bins", "nowhere.sqlite"], "no file at nowhere.sqlite", "", 1),
+        (["bins", "stats", "nowhere.txt", "--bits", "4,x"], "whole numbers", "", 2),
+        (["codes", "fit", "nowhere.txt", "-o", "c", "--kind", "itk"], "'itk'", "'itq'", 2),
     ],
 )
 def test_errors_say_what_was_found_and_the_way_out(
-    arguments: list[str], message: str, hint: str, cod3s: Run
+    arguments: list[str], message: str, hint: str, code: int, cod3s: Run
 ) -> None:
     done = cod3s(*arguments)
-    assert done.returncode in (1, 2)
+    assert done.returncode == code
     assert message in done.stderr
     assert hint in done.stderr
     assert "Traceback" not in done.stderr
