@@ -90,7 +90,9 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
     """
     path = path.resolve()
     if mark:
-        _require_own(path, mark)
+        require_own(path, mark)
+        if Path.cwd().is_relative_to(path):
+            raise Cod3sError(f"{path} is the folder that you are in", hint="go elsewhere and name it from there")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     try:
@@ -101,11 +103,10 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _require_own(path: Path, mark: str) -> None:
+def require_own(path: Path, mark: str) -> None:
+    """An error if `path` holds anything but a folder of the kind that has a file called `mark`."""
     if path.exists() and not path.is_dir():
         raise Cod3sError(f"{path} is a file, a folder was to be written", hint="name another folder")
-    if Path.cwd().is_relative_to(path):
-        raise Cod3sError(f"{path} is the folder that you are in", hint="go elsewhere and name it from there")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
             f"{path} holds other things (there is no {mark} in it), so it is left as it is",

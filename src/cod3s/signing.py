@@ -11,9 +11,9 @@ from cod3s.lsh import SEED, Bits, Code, cosine_estimate, hamming, load_code, pac
 from cod3s.records import SentencePair, SignedSentence
 from cod3s.text import clean, for_embedding
 
+BITS = 16  # of a signature where nothing else is said: the paper's
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
-BITS = 16  # of a signature where nothing else is said: the paper's
 FRAGILE_MARGIN = 1e-5
 
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, JsonOption, numbers
+from cod3s.cli.options import BundleOption, JsonOption, numbers, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import UsageError, require
-from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
     from cod3s.evaluate.items import EvaluationData
@@ -32,7 +31,7 @@ SecondOption = Annotated[
 PresetOption = Annotated[
     str, typer.Option("--preset", help="Decoding options that a system's name leaves open: paper or default.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of sampling and of the bootstrap.")]
+SeedOption = Annotated[int, seed_option("Of sampling and of the bootstrap.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -144,6 +143,7 @@ def _generate_and_score(
         Named,
         check_run,
         generate_outputs,
+        require_system,
         run_record,
         runnable,
     )
@@ -151,14 +151,12 @@ def _generate_and_score(
     from cod3s.evaluate.report import OUTPUTS, write_report
 
     options = find_preset(preset).with_values(k=max(sizes), seed=seed)
-    relations = dict.fromkeys(item.relation for item in data.items)
     if systems:
         names = list(dict.fromkeys(name.strip() for name in systems.split(",")))
         for name in names:
-            for own in relations:
-                opened.generator.require_system(name, own, options)
+            require_system(opened.generator, name, data, options)
     else:
-        names = list(runnable(opened.generator, DEFAULT_SYSTEMS, relations, options, say))
+        names = list(runnable(opened.generator, DEFAULT_SYSTEMS, data, options, say))
     named = [Named(name, find_system(name).name, options) for name in names]
     check_run(output, run_record(data, dict(opened.judges.settings), options))
     with progress("generating", len(named) * len(data.items)) as advance:

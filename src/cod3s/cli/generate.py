@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, ColumnOption, JsonOption
+from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Cod3sError, Progress, UsageError
 from cod3s.records import Answer, AnswerSet
-from cod3s.seeds import MAX_SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -94,9 +93,7 @@ RerankSentencesOption = Annotated[
 PerBinOption = Annotated[
     int | None, typer.Option("--per-bin", help="Answers of each bin; 1.", rich_help_panel=_STAGE_2)
 ]
-SeedOption = Annotated[
-    int | None, typer.Option("--seed", min=0, max=MAX_SEED, help="Of sampling; 1234.", rich_help_panel=_STAGE_2)
-]
+SeedOption = Annotated[int | None, seed_option("Of sampling; 1234.", rich_help_panel=_STAGE_2)]
 FreshOption = Annotated[
     bool | None,
     typer.Option(

@@ -7,10 +7,9 @@ import typer
 
 from cod3s.cli import judge_results
 from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
-from cod3s.cli.options import JsonOption
+from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
 from cod3s.errors import UsageError
-from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
     from cod3s.judge.design import Made
@@ -65,9 +64,7 @@ def new(
         typer.Option("--template", help='How a relation of your own reads: "reply={source} {target}"; repeat it.'),
     ] = None,
     code: Annotated[str, typer.Option("--code", help="The completion code; default a random one.")] = "",
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of the order and of what is drawn by lot.")
-    ] = 1234,
+    seed: Annotated[int, seed_option("Of the order and of what is drawn by lot.")] = 1234,
     json: JsonOption = False,
 ) -> None:
     """Make a blind study from stored outputs: every statement once, systems, gold items and checks mixed.

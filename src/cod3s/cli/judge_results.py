@@ -10,10 +10,9 @@ import typer
 
 from cod3s.cli.evaluate import print_cells
 from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
-from cod3s.cli.options import JsonOption
+from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
-from cod3s.seeds import MAX_SEED
 
 if TYPE_CHECKING:
     from cod3s.judge.analysis import Analysis
@@ -122,7 +121,7 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the page, the figure and the tables.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of the bootstrap.")] = 1234,
+    seed: Annotated[int, seed_option("Of the bootstrap.")] = 1234,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -152,9 +151,7 @@ def simulate(
     ] = 0.8,
     bias: Annotated[float, typer.Option("--bias", min=0, help="Standard deviation between raters.")] = 0.4,
     careless: Annotated[int, typer.Option("--careless", min=0, help="So many of them do not read.")] = 0,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=MAX_SEED, help="Of everything that is drawn by lot.")
-    ] = 1234,
+    seed: Annotated[int, seed_option("Of everything that is drawn by lot.")] = 1234,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:

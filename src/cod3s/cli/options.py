@@ -1,7 +1,7 @@
 """Options that several commands share, so that they read and mean the same everywhere."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,14 @@ CodeBitsOption = Annotated[
     int | None,
     typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256; default 16, or those of a fitted code."),
 ]
-SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the hyperplanes; 1234 is the original's.")
-]
+
+
+def seed_option(help: str, **more: Any) -> Any:
+    """`--seed`, of whatever `help` says, within the numbers that are seeds."""
+    return typer.Option("--seed", min=0, max=MAX_SEED, help=help, **more)
+
+
+SeedOption = Annotated[int, seed_option("Seed of the hyperplanes; 1234 is the original's.")]
 CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")

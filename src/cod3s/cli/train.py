@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption
+from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.errors import require
-from cod3s.seeds import MAX_SEED
 
 LayoutOption = Annotated[
     str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
@@ -92,7 +91,7 @@ def train(
     warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
     evaluate_every: EvaluateOption = None,
     tensorboard: TensorboardOption = False,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, max=MAX_SEED)] = None,
+    seed: Annotated[int | None, seed_option("Of all that is drawn.")] = None,
     max_minutes: MinutesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
     json: JsonOption = False,

@@ -137,17 +137,17 @@ class Generator:
 
         `signatures` names, for each source, the bins to write in, in place of those that stage 1 would infer.
         """
-        alone = isinstance(source, str)
-        if not alone and not isinstance(source, Iterable):
-            raise SentenceError(f"{source!r} is {type(source).__name__}, not text", hint="give a string or a list")
-        sources = [check_source(source)] if isinstance(source, str) else list(source)
+        if isinstance(source, str) or not isinstance(source, Iterable):
+            sources = [check_source(source)]
+        else:
+            sources = list(source)
         if signatures is not None and len(signatures) != len(sources):
             raise Cod3sError(f"{len(signatures)} lists of signatures were given for {len(sources)} sources")
         given: Sequence[Given | None] = signatures or [None] * len(sources)
         found = list(
             self.generate_many(zip(sources, given, strict=True), relation, k, system=system, options=options)
         )
-        return found[0] if alone else found
+        return found[0] if isinstance(source, str) else found
 
     def generate_many(
         self,

@@ -42,19 +42,23 @@ class Named:
     options: DecodeConfig
 
 
+def require_system(generator: Generator, system: str, data: EvaluationData, options: DecodeConfig) -> None:
+    """An error unless the bundle has the models that a system needs for every relation of the data."""
+    for relation in data.counts:
+        generator.require_system(system, relation, options)
+
+
 def runnable(
     generator: Generator,
     systems: Iterable[str],
-    relations: Iterable[str],
+    data: EvaluationData,
     options: DecodeConfig,
     left_out: Callable[[str], None],
 ) -> Iterator[str]:
     """Those of the systems that the bundle has the models for; `left_out` is told why another is not run."""
-    wanted = list(relations)
     for name in systems:
         try:
-            for relation in wanted:
-                generator.require_system(name, relation, options)
+            require_system(generator, name, data, options)
         except BundleError as error:
             left_out(f"{name} is left out: {error.message}")
         else:

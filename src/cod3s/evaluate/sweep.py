@@ -14,7 +14,7 @@ from typing import Any
 from cod3s.decode.config import DecodeConfig
 from cod3s.errors import Progress
 from cod3s.evaluate.evaluation import evaluate_outputs
-from cod3s.evaluate.generation import Named, check_run, generate_outputs, run_record
+from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
 from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.opened import Opened
 from cod3s.evaluate.plots import Plot, Series, lines
@@ -105,8 +105,7 @@ def sweep(
     judges = next(iter(bundles.values())).judges
     settings = plan(list(bundles), axes, base, grid)
     for opened in bundles.values():
-        for relation in dict.fromkeys(item.relation for item in data.items):
-            opened.generator.require_system(SYSTEM, relation, base)
+        require_system(opened.generator, SYSTEM, data, base)
     found: list[Point] = []
     summaries: list[Summary] = []
     for name, opened in bundles.items():

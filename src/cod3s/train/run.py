@@ -19,7 +19,7 @@ from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.places import place
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, did_you_mean, require
-from cod3s.files import existing_file, read_json, replaced_folder, sha256, write_json
+from cod3s.files import existing_file, read_json, replaced_folder, require_own, sha256, write_json
 from cod3s.lsh import load_code
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
@@ -101,13 +101,14 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
     }
     path = output / "config.json"
     if not _has_learned(output):
+        require_own(output, path.name)
         _clear(output)
+        write_json(path, facts)  # first: it marks the folder as a run's
         shutil.copytree(corpus / "code", output / "code", dirs_exist_ok=True)
         (output / "bins").mkdir(exist_ok=True)
         for name, relation in manifest.relations.items():
             if relation.bins:
                 shutil.copyfile(corpus / relation.bins.name, output / "bins" / f"{name}.sqlite")
-        write_json(path, facts)
         return
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
@@ -139,14 +140,11 @@ def _has_learned(output: Path) -> bool:
 
 
 def _clear(output: Path) -> None:
-    """Forget a run that never made a step (a wrong option may have ended it); refuse a folder of other things."""
-    own = {"config.json", "code", "bins", "tokens.model", "source.json"}
-    found = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    if found - own and not (output / "config.json").exists():
-        raise Cod3sError(f"{output} holds other things", hint="name a folder that is new or empty")
-    for name in own & found:
-        path = output / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Forget a run that never made a step: a wrong option may have ended it."""
+    for name in ("code", "bins"):
+        shutil.rmtree(output / name, ignore_errors=True)
+    for name in ("config.json", "tokens.model", "source.json"):
+        (output / name).unlink(missing_ok=True)
 
 
 class _Run:
