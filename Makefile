@@ -47,4 +47,4 @@ default-bundle: install
 	  --corpora $(CORPORA)
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --licence "CC BY-NC 4.0" \
 	  --about recipes/default-bundle.md
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/default_bundle --sources 600
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 600

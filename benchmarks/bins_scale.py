@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from cod3s.bins import BinStatistics, build_bins
-from cod3s.lsh import random_code
+from cod3s.signatures import random_code
 
 DIM, BLOCK, LENGTHS = 384, 8192, (4, 8, 12, 16, 20, 24, 28, 32)
 

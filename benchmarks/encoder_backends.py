@@ -26,7 +26,7 @@ from cod3s.encode.batches import length_sorted_batches
 from cod3s.encode.convert import convert_encoder
 from cod3s.encode.minilm import minilm_folder
 from cod3s.encode.protocol import unit
-from cod3s.lsh import random_code
+from cod3s.signatures import random_code
 
 ROUNDS = 5
 Batch = list[list[int]]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from training_choices import run
 
-from cod3s.files import read_json, write_json
+from cod3s.files.disk import read_json, write_json
 
 RELATION, SIDES = "effect", ("source", "target")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from cod3s.encode import load_encoder
-from cod3s.lsh import hamming, pack, random_code
-from cod3s.sts import read_sts
+from cod3s.evaluate.sts import read_sts
+from cod3s.signatures import hamming, pack, random_code
 from cod3s.text import for_embedding
 
 SHARES = (8, 6, 5, 4, 3)

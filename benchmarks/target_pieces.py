@@ -23,7 +23,7 @@ from cod3s.encode.minilm import minilm_folder
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.text import for_modelling
-from cod3s.tokens import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 
 TURNS = 15
 ROWS, READ = 36, 10  # with as many pieces written: 720 tokens

@@ -13,9 +13,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from cod3s.files import read_json, write_json
+from cod3s.files.disk import read_json, write_json
 from cod3s.model.shape import SHAPES
-from cod3s.pieces import open_pieces
+from cod3s.tokens.pieces import open_pieces
 from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from cod3s.corpus.questions import read_questions
+from cod3s.decode.baselines.word_graph import WordGraph, open_word_graph
+from cod3s.decode.baselines.word_graph.build import DOUBT, build_word_graph
 from cod3s.text import words
 from cod3s.train.pairs import Rows, read_rows
-from cod3s.word_graph import WordGraph, open_word_graph
-from cod3s.word_graph.build import DOUBT, build_word_graph
 
 FREQUENT = "SELECT base FROM words GROUP BY base ORDER BY sum(targets) DESC LIMIT 10"
 FORMS = "SELECT word FROM words WHERE base = ?"

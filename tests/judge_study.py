@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import uvicorn
 
-from cod3s.judge.app import ServerOptions, create_app
-from cod3s.judge.design import Design, Made, make_study
-from cod3s.judge.store import Store
-from cod3s.judge.study import Item, Study
+from cod3s.judge.collect.app import ServerOptions, create_app
+from cod3s.judge.collect.store import Store
+from cod3s.judge.study.design import Design, Made, make_study
+from cod3s.judge.study.study import Item, Study
 
 SYSTEMS = ("quokka", "narwhal")
 """Words that stand nowhere else, so that a page that shows one gives a system away."""

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cod3s.errors import SignatureError
-from cod3s.lsh import apart as apart_module
-from cod3s.lsh import from_text, hamming, keep_apart, pack
+from cod3s.signatures import apart as apart_module
+from cod3s.signatures import from_text, hamming, keep_apart, pack
 
 
 def packed(*signatures: str) -> np.ndarray:

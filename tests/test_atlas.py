@@ -12,10 +12,10 @@ from cod3s.bins import Atlas, BinsFacts, open_bins
 from cod3s.bins.atlas import flatten
 from cod3s.bins.store import write_bins
 from cod3s.errors import SignatureError
-from cod3s.lsh import from_text, random_code
 from cod3s.model.transformer import signature_sketches
 from cod3s.records import Bin
-from cod3s.tokens import SignatureTokens
+from cod3s.signatures import from_text, random_code
+from cod3s.tokens.vocabulary import SignatureTokens
 
 CODE = random_code(4, 6)
 COUNTS = {"0000": 5, "0001": 9, "0111": 2, "1111": 5, "1110": 1}

@@ -13,7 +13,7 @@ from cod3s.bins import BinsFile, BinStatistics, build_bins, open_bins
 from cod3s.bins.build import choose_samples
 from cod3s.bins.medoids import group_medoids
 from cod3s.errors import BinsError, Cod3sError, SignatureError
-from cod3s.lsh import from_text, hamming, pack, random_code, to_text
+from cod3s.signatures import from_text, hamming, pack, random_code, to_text
 
 DIM = 24
 CODE = random_code(14, DIM)

@@ -32,7 +32,7 @@ from cod3s.decode.systems import SYSTEMS, find_system
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from fake_engine import FakeEngine
 from tiny_bundle import SOURCES, TinyBundle
 

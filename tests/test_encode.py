@@ -12,8 +12,8 @@ from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.batches import length_sorted_batches
 from cod3s.encode.minilm import SHA256, minilm_folder, verify_weights
 from cod3s.errors import EncoderError
-from cod3s.lsh import random_code
-from cod3s.signing import FRAGILE_MARGIN, sign
+from cod3s.signatures import random_code
+from cod3s.signatures.signer import FRAGILE_MARGIN, sign
 from conftest import Run
 
 SENTENCES = [

@@ -17,10 +17,10 @@ from cod3s.evaluate.report import METRICS, PAGE, TABLES, write_report
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
 from cod3s.evaluate.tables import all_tables, distinct_table, diversity_table
-from cod3s.lsh import random_code
 from cod3s.metrics.lexical import bleu_diversity
 from cod3s.records import Answer, AnswerSet
-from cod3s.signing import sign
+from cod3s.signatures import random_code
+from cod3s.signatures.signer import sign
 
 COPA = """<copa-corpus>
 <item id="1" asks-for="effect" most-plausible-alternative="1">

@@ -19,7 +19,7 @@ from cod3s.evaluate.opened import Opened, open_bundle
 from cod3s.evaluate.plausible import Pair
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep
-from cod3s.files import read_json, write_json
+from cod3s.files.disk import read_json, write_json
 from cod3s.metrics.plausibility import combine
 from conftest import Run
 from tiny_bundle import EVENTS, SOURCES, TinyBundle

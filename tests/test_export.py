@@ -10,10 +10,10 @@ import pytest
 from cod3s.bundle import open_vocabulary
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
-from cod3s.export import export
+from cod3s.export.bundle import export
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 from cod3s.train import PRESETS, train
 
 WHO = ("baker", "nurse", "pilot", "farmer", "judge", "plumber", "singer", "waiter", "sailor", "painter")

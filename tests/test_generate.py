@@ -19,9 +19,9 @@ from cod3s.decode.players import Players, open_players
 from cod3s.decode.sources import MAX_CHARACTERS
 from cod3s.decode.systems import SYSTEMS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
-from cod3s.files import read_json, write_json
-from cod3s.lsh import from_text
+from cod3s.files.disk import read_json, write_json
 from cod3s.records import Answer, AnswerSet
+from cod3s.signatures import from_text
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cod3s.cli.app import app
-from cod3s.corpus import documents
-from cod3s.corpus.extract import find_pairs
-from cod3s.corpus.harvest import COLUMNS, OVER_LIMIT, harvest
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.harvest import documents
+from cod3s.harvest.extract import find_pairs
+from cod3s.harvest.harvest import COLUMNS, OVER_LIMIT, harvest
 
 STORY = """# The ferry
 

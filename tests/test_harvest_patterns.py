@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.corpus.clauses import Limits
-from cod3s.corpus.extract import find_pairs
-from cod3s.corpus.labelled import read_passages, score_patterns
-from cod3s.corpus.patterns import CUES, PATTERNS
-from cod3s.corpus.traps import TRAPS
 from cod3s.errors import FileFormatError
+from cod3s.harvest.clauses import Limits
+from cod3s.harvest.extract import find_pairs
+from cod3s.harvest.labelled import read_passages, score_patterns
+from cod3s.harvest.patterns import CUES, PATTERNS
+from cod3s.harvest.traps import TRAPS
 
 LABELLED = Path(__file__).parent / "data" / "harvest-labelled.jsonl"
 

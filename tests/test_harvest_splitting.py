@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.corpus.splitting import paragraphs, sentences
+from cod3s.harvest.splitting import paragraphs, sentences
 
 SENTENCES = [
     ("It rained. We left.", ["It rained.", "We left."], "two plain sentences"),

@@ -11,7 +11,7 @@ from cod3s.bundle import default_bundle, open_own_encoder, read_facts
 from cod3s.encode import Encoder
 from cod3s.encode.fast import open_inner_encoder
 from cod3s.errors import BundleError
-from cod3s.lsh import load_code
+from cod3s.signatures import load_code
 
 TEXTS = [
     "the kettle whistled",

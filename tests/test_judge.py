@@ -28,13 +28,14 @@ from cod3s.cli.app import app
 from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
-from cod3s.judge.assignment import Assignment, assignment_of
-from cod3s.judge.checks import attention_checks
-from cod3s.judge.design import Made
-from cod3s.judge.guard import Guard, Throttle
-from cod3s.judge.items import answer_items, choose_questions, gold_items, mix
-from cod3s.judge.store import Store, database_url, open_store, timestamp
-from cod3s.judge.study import (
+from cod3s.judge.collect.assignment import Assignment, assignment_of
+from cod3s.judge.collect.guard import Guard, Throttle
+from cod3s.judge.collect.store import Store, database_url, open_store, timestamp
+from cod3s.judge.collect.tokens import matches, new_token, token_hash
+from cod3s.judge.study.checks import attention_checks
+from cod3s.judge.study.design import Made
+from cod3s.judge.study.items import answer_items, choose_questions, gold_items, mix
+from cod3s.judge.study.study import (
     CHECK,
     Credit,
     Exclusion,
@@ -46,7 +47,6 @@ from cod3s.judge.study import (
     read_study,
     write_study,
 )
-from cod3s.judge.tokens import matches, new_token, token_hash
 from cod3s.records import Answer, AnswerSet
 from cod3s.serving.headers import HEADERS
 from conftest import ROOT, Run

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.errors import Cod3sError
-from cod3s.judge.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
-from cod3s.judge.analysis import Analysis, analyse
-from cod3s.judge.figures import FIGURES, RatedAnswer, best_mean, held_out_mean, set_figures
-from cod3s.judge.report import FIGURE, SIMULATED_BANNER, write_report
-from cod3s.judge.simulation import Crowd, Simulation, rate, score_probabilities, simulate
-from cod3s.judge.study import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
-from cod3s.judge.tables import agreement_table, all_tables, plausibility_table
+from cod3s.judge.results.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
+from cod3s.judge.results.analysis import Analysis, analyse
+from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, held_out_mean, set_figures
+from cod3s.judge.results.report import FIGURE, SIMULATED_BANNER, write_report
+from cod3s.judge.results.tables import agreement_table, all_tables, plausibility_table
+from cod3s.judge.study.simulation import Crowd, Simulation, rate, score_probabilities, simulate
+from cod3s.judge.study.study import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
 from made_study import made_items, made_study
 
 NOBODY = Exclusion(None, None, None)

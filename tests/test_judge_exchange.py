@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from cod3s.cli.app import app
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge import mturk, potato, prolific, raw
-from cod3s.judge.incoming import BadRow, Incoming, import_ratings
-from cod3s.judge.pseudonyms import SIMULATED, pseudonyms
-from cod3s.judge.raters import report_raters
-from cod3s.judge.ratings_csv import read_ratings
-from cod3s.judge.spreadsheet import safe_cell
-from cod3s.judge.store import Store, database_url, open_store
-from cod3s.judge.study import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
+from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.exchange import mturk, potato, prolific, raw
+from cod3s.judge.exchange.incoming import BadRow, Incoming, import_ratings
+from cod3s.judge.exchange.pseudonyms import SIMULATED, pseudonyms
+from cod3s.judge.exchange.ratings_csv import read_ratings
+from cod3s.judge.exchange.spreadsheet import safe_cell
+from cod3s.judge.results.raters import report_raters
+from cod3s.judge.study.study import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
 from conftest import Run
 from made_study import made_items, made_study
 

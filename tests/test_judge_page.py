@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
-from cod3s.judge.design import Made
-from cod3s.judge.store import Store, database_url, open_store
+from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.study.design import Made
 from judge_study import SYSTEMS, a_made_study, served
 
 TOTAL = 5  # four items and one check

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cod3s.errors import Cod3sError, FileFormatError, SignatureError, VectorError
-from cod3s.lsh import (
+from cod3s.signatures import (
     Code,
     check_bits,
     cosine_estimate,

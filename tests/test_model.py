@@ -12,7 +12,6 @@ from tokenizers import Tokenizer
 from cod3s.bench import bench_sentences
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError
-from cod3s.lsh import random_code
 from cod3s.model.convert import convert_transformer
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
@@ -23,7 +22,8 @@ from cod3s.model.transformer import (
     start_from_encoder,
     start_from_hyperplanes,
 )
-from cod3s.tokens import UNKNOWN, SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
+from cod3s.signatures import random_code
+from cod3s.tokens.vocabulary import UNKNOWN, SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 
 SOURCE, TARGET, SIGNATURE = "The baker missed the bus.", "A young nurse fell asleep.", "0110011001011100"
 

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from cod3s.bins import open_bins
 from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
-from cod3s.corpus.places import place
 from cod3s.corpus.prepare import prepare
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.lsh import load_code
-from cod3s.signing import sign
+from cod3s.files.locations import place
+from cod3s.signatures import load_code
+from cod3s.signatures.signer import sign
 from made_pairs import made_pairs, write_pairs
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "pairs" / "causal-pairs.tsv.gz"

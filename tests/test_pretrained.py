@@ -14,12 +14,12 @@ from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.export import export
+from cod3s.export.bundle import export
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
-from cod3s.tokens import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
+from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
 from cod3s.train import PRESETS, train
 
 SENTENCES = list(bench_sentences(400))

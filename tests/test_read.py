@@ -11,11 +11,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.corpus.lines import MAX_LINE_BYTES
-from cod3s.corpus.places import place
 from cod3s.corpus.read import Reader, Tally, find_files
 from cod3s.corpus.relations import CAUSE, EFFECT, columns_of, find_relations
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.lines import MAX_LINE_BYTES
+from cod3s.files.locations import place
 
 BOTH = columns_of([EFFECT, CAUSE])
 PAIR = {"first": "it rained", "second": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}

@@ -5,7 +5,7 @@ import pytest
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.model.engine import Request
-from cod3s.model.remembering import RememberingEngine
+from cod3s.model.memory import RememberingEngine
 from cod3s.records import Hypothesis
 from fake_engine import FakeEngine
 from tiny_bundle import SOURCES, TinyBundle

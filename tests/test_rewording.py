@@ -8,9 +8,9 @@ from cod3s.bins import open_bins
 from cod3s.bundle import read_facts, verify
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError
-from cod3s.lsh import load_code
-from cod3s.rewording import reword
-from cod3s.signing import sign
+from cod3s.export.reword import reword
+from cod3s.signatures import load_code
+from cod3s.signatures.signer import sign
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
 

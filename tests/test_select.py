@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import cod3s
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, VectorError
-from cod3s.lsh import from_text, hamming, keep_apart, pack, random_code
 from cod3s.selection import METHODS, Selection, default_min_hamming
-from cod3s.selection.dpp import choose_dpp
-from cod3s.selection.kmedoids import choose_kmedoids
-from cod3s.selection.mmr import choose_mmr
+from cod3s.selection.methods.dpp import choose_dpp
+from cod3s.selection.methods.kmedoids import choose_kmedoids
+from cod3s.selection.methods.mmr import choose_mmr
+from cod3s.signatures import from_text, hamming, keep_apart, pack, random_code
 
 CANDIDATES = [
     "He called a locksmith.",

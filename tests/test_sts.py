@@ -7,7 +7,7 @@ import pytest
 
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.sts import ScoredPair, StsData, plot_sts, read_sts, spearman, sts_rows
+from cod3s.evaluate.sts import ScoredPair, StsData, plot_sts, read_sts, spearman, sts_rows
 
 PAIRS = [
     ("A boy feeds the ducks.", "A child is feeding ducks.", 4.6),

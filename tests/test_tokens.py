@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
 from cod3s.errors import Cod3sError, FileFormatError, SignatureError
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 
 
 @pytest.fixture(scope="module")

@@ -12,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.torch_search import (
+from cod3s.decode.baselines.torch_search import (
     TorchModel,
     constrained_beam_search,
     diverse_beam_search,
     open_torch_model,
 )
-from cod3s.decode.torch_search.automaton import build_automata
+from cod3s.decode.baselines.torch_search.automaton import build_automata
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export import _write_torch
+from cod3s.export.bundle import _write_torch
 from cod3s.model.engine import Request
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.records import Hypothesis
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 
 SOURCES = ["the baker missed the bus", "a dog barked", "she won", "the roof leaked all night long in the old barn"]
 

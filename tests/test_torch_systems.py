@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.decode.baselines.word_graph import open_word_graph
 from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export import export
+from cod3s.export.bundle import export
 from cod3s.text import words
-from cod3s.word_graph import open_word_graph
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
 

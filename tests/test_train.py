@@ -20,9 +20,9 @@ from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
-from cod3s.export import export
+from cod3s.export.bundle import export
 from cod3s.model.roles import ROLES
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import find_preset, parse_roles

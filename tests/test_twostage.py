@@ -13,8 +13,8 @@ from tokenizers.processors import TemplateProcessing
 
 import cod3s
 from cod3s.errors import Cod3sError
-from cod3s.lsh import from_text, hamming, pack
-from cod3s.tokens import SignatureTokens
+from cod3s.signatures import from_text, hamming, pack
+from cod3s.tokens.vocabulary import SignatureTokens
 from cod3s.twostage import TwoStage, add_signature_tokens
 
 torch = pytest.importorskip("torch")

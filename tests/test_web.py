@@ -15,7 +15,7 @@ from cod3s.bins import open_bins
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError
-from cod3s.files import read_json, write_json
+from cod3s.files.disk import read_json, write_json
 from cod3s.selection import select
 from cod3s.serving.headers import HEADERS
 from cod3s.web.app import create_app

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
+from cod3s.decode.baselines.word_graph import WordGraph, open_word_graph
+from cod3s.decode.baselines.word_graph.build import build_word_graph
+from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.word_graph import WordGraph, open_word_graph
-from cod3s.word_graph.build import build_word_graph
-from cod3s.word_graph.inflections import find_bases
 
 INFLECTED = [
     # (base, its forms, and what shows in them)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.corpus.prepare import prepare
-from cod3s.export import export
+from cod3s.export.bundle import export
 from cod3s.train import PRESETS, train
 
 WHO = ["the baker", "the nurse", "the pilot", "the clerk", "the farmer", "the singer", "the judge", "the waiter"]

@@ -18,9 +18,9 @@ from typing import Any
 
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
-from cod3s.files import read_json, sha256, write_json
+from cod3s.files.disk import read_json, sha256, write_json
 from cod3s.model.roles import all_tags
-from cod3s.tokens import SignatureTokens, Vocabulary
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 FORMAT = 1
 NAME = "bundle.json"
@@ -94,7 +94,7 @@ def require_files(folder: Path, facts: BundleFacts) -> None:
 
 def default_bundle() -> Path:
     """The bundle that ships inside the package."""
-    folder = Path(__file__).parent / "default_bundle"
+    folder = Path(__file__).parent / "data" / "default_bundle"
     if not (folder / NAME).is_file():
         raise BundleError(
             "this install of cod3s ships no bundle",

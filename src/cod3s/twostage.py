@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cod3s.errors import Cod3sError, require
-from cod3s.lsh import from_text, keep_apart, pack
 from cod3s.records import Answer, AnswerSet
+from cod3s.signatures import from_text, keep_apart, pack
 from cod3s.text import clean
-from cod3s.tokens import SignatureTokens
+from cod3s.tokens.vocabulary import SignatureTokens
 
 # What a model's own generation settings may hold and a signature must not be subject to.
 _PLAIN: dict[str, Any] = {

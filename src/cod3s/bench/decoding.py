@@ -22,7 +22,7 @@ from cod3s.decode.rerank import mean_log_prob, rank, score_sentences_backward, s
 from cod3s.decode.sentences import write_sentences
 from cod3s.decode.signatures import find_signatures, read_signature
 from cod3s.errors import Progress
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 STAGES = ("signatures", "rerank signatures", "sentences", "rerank sentences")
 

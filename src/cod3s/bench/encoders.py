@@ -12,7 +12,7 @@ import numpy as np
 
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
-from cod3s.lsh import random_code
+from cod3s.signatures import random_code
 
 _WHO = (
     "the baker",

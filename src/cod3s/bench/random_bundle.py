@@ -11,7 +11,7 @@ from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
-from cod3s.tokens import Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import Vocabulary, train_pieces
 
 RELATION, INVERSE = "effect", "cause"
 _MODELS = {

@@ -18,7 +18,7 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES, Shape
 from cod3s.model.transformer import build_transformer, count_parameters, freeze
-from cod3s.tokens import SignatureTokens, Vocabulary, train_pieces
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.lessons import Examples, lesson

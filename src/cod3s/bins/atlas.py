@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.bins.store import BinsFile
-from cod3s.lsh import Code, from_text, hamming, pack
+from cod3s.signatures import Code, from_text, hamming, pack
 
 MOST = 65_536  # bins that an atlas holds: all of 16 bits
 

@@ -17,8 +17,8 @@ from cod3s.bins.medoids import first_best, group_medoids, group_sums, scores_aga
 from cod3s.bins.store import BinsFacts, write_bins
 from cod3s.encode import Vectors
 from cod3s.errors import BinsError
-from cod3s.lsh import Bits, Code, pack, to_text, unpack
 from cod3s.records import Bin
+from cod3s.signatures import Bits, Code, pack, to_text, unpack
 from cod3s.text import clean
 
 TREE_DEPTH = 12

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import BinsError, SignatureError
-from cod3s.lsh import Bits
+from cod3s.signatures import Bits
 from cod3s.text import words
 
 MAX_STATISTIC_BITS = 64

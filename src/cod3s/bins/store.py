@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 
 from cod3s.errors import BinsError
-from cod3s.files import existing_file, replaced_file
-from cod3s.lsh import from_text
+from cod3s.files.disk import existing_file, replaced_file
 from cod3s.records import Bin
+from cod3s.signatures import from_text
 
 _FORMAT = 1
 _MOST_ASKED = 500  # signatures in one question; old builds of SQLite take 999 values at most

@@ -39,7 +39,7 @@ def encode(
 
     from cod3s.bench import bench_encoders, bench_sentences
     from cod3s.encode import load_encoder
-    from cod3s.sentences import read_sentences
+    from cod3s.files.sentences import read_sentences
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:

@@ -54,8 +54,8 @@ def build(
     """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above them."""
     from cod3s.bins import build_bins, open_bins
     from cod3s.encode import load_encoder
-    from cod3s.files import require_other
-    from cod3s.signing import open_code
+    from cod3s.files.disk import require_other
+    from cod3s.signatures.signer import open_code
 
     require_other(output, [sentences])
     chosen = load_encoder(encoder)
@@ -83,7 +83,7 @@ def stats(
     """The paper's bin table: distinct sentences and words per populated bin, and how many are populated."""
     from cod3s.bins import BinStatistics
     from cod3s.encode import load_encoder
-    from cod3s.lsh import random_code
+    from cod3s.signatures import random_code
 
     statistics = BinStatistics(numbers(bits, "--bits"))
     chosen = load_encoder(encoder)
@@ -174,8 +174,8 @@ def _encoded(
     encoder: "Encoder", path: Path, column: str | None, advance: Progress
 ) -> "Iterator[tuple[list[str], Vectors]]":
     """Blocks of sentences, each with the vectors of its normalised form."""
-    from cod3s.sentences import read_sentences
-    from cod3s.signing import encode_sentences
+    from cod3s.files.sentences import read_sentences
+    from cod3s.signatures.signer import encode_sentences
 
     for block, vectors in encode_sentences(encoder, read_sentences(path, column)):
         yield block, vectors
@@ -183,7 +183,7 @@ def _encoded(
 
 
 def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int) -> list[float]:
-    from cod3s.sts import sts_rows
+    from cod3s.evaluate.sts import sts_rows
 
     rows = sts_rows(read_scored(path), encoder, bits=lengths, seeds=1, first_seed=seed)
     return [row.rho for row in rows if row.code == "random"]
@@ -204,7 +204,7 @@ def reword(
     """
     require("pyarrow", "corpus")
     from cod3s.bundle import read_facts
-    from cod3s.rewording import reword as reword_bundle
+    from cod3s.export.reword import reword as reword_bundle
     from cod3s.train.pairs import read_rows
 
     asked = {}

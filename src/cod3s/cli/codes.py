@@ -41,9 +41,9 @@ def fit(
     import numpy as np
 
     from cod3s.encode import load_encoder
-    from cod3s.lsh import itq_code, median_code
-    from cod3s.sentences import read_sentences
-    from cod3s.signing import encode_sentences
+    from cod3s.files.sentences import read_sentences
+    from cod3s.signatures import itq_code, median_code
+    from cod3s.signatures.signer import encode_sentences
 
     makers = {"median": median_code, "itq": itq_code}
     if kind not in makers:

@@ -152,7 +152,7 @@ def generate(
     from cod3s.decode.config import find_preset
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
-    from cod3s.sentences import read_sentences
+    from cod3s.files.sentences import read_sentences
 
     if column and input is None:
         raise UsageError("--column is for the tables that --input names", hint="add --input FILE")

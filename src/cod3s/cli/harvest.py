@@ -13,7 +13,7 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:
-    from cod3s.corpus.harvest import Summary
+    from cod3s.harvest.harvest import Summary
 
 _MEGABYTE = 1_000_000
 _PLAIN = (".txt", ".md")
@@ -58,8 +58,8 @@ def harvest(
         )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
-    from cod3s.corpus import harvest as library
-    from cod3s.corpus.clauses import Limits
+    from cod3s.harvest import harvest as library
+    from cod3s.harvest.clauses import Limits
 
     # A polite kill ends like Ctrl-C: the unfinished file is removed on the way out.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
@@ -114,7 +114,7 @@ def _print_summary(summary: "Summary", output: Path) -> None:
 
 
 def _print_check(path: Path, json: bool) -> None:
-    from cod3s.corpus.labelled import read_passages, score_patterns
+    from cod3s.harvest.labelled import read_passages, score_patterns
 
     passages = read_passages(path)
     scores = score_patterns(passages)

@@ -12,7 +12,7 @@ from cod3s.cli.output import print_json, say
 from cod3s.errors import UsageError
 
 if TYPE_CHECKING:
-    from cod3s.judge.design import Made
+    from cod3s.judge.study.design import Made
 
 
 def register(app: typer.Typer) -> None:
@@ -73,10 +73,10 @@ def new(
     printed once.
     """
     require_judge()
-    from cod3s.files import open_text
-    from cod3s.judge.design import Design, make_study
-    from cod3s.judge.study import Exclusion
-    from cod3s.judge.wording import INSTRUCTIONS
+    from cod3s.files.disk import open_text
+    from cod3s.judge.study.design import Design, make_study
+    from cod3s.judge.study.study import Exclusion
+    from cod3s.judge.study.wording import INSTRUCTIONS
 
     text = INSTRUCTIONS
     if instructions is not None:
@@ -118,9 +118,9 @@ def serve(
 ) -> None:
     """Serve the rater's page until ctrl-C; every rating is on the disk before its rater sees it as saved."""
     require_judge()
-    from cod3s.judge.app import ServerOptions
-    from cod3s.judge.server import serve_study
-    from cod3s.judge.tokens import new_token, token_hash
+    from cod3s.judge.collect.app import ServerOptions
+    from cod3s.judge.collect.server import serve_study
+    from cod3s.judge.collect.tokens import new_token, token_hash
 
     token = new_token() if admin_token else ""
     options = ServerOptions(prolific=prolific, admin_token_hash=token_hash(token) if token else "")

@@ -15,9 +15,9 @@ from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 
 if TYPE_CHECKING:
-    from cod3s.judge.analysis import Analysis
-    from cod3s.judge.store import Store
-    from cod3s.judge.study import Item, Study
+    from cod3s.judge.collect.store import Store
+    from cod3s.judge.results.analysis import Analysis
+    from cod3s.judge.study.study import Item, Study
 
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
@@ -41,7 +41,7 @@ class Opened:
 
     @property
     def names(self) -> dict[str, str]:
-        from cod3s.judge.pseudonyms import pseudonyms
+        from cod3s.judge.exchange.pseudonyms import pseudonyms
 
         return pseudonyms(self.study, self.store.raters())
 
@@ -50,8 +50,8 @@ class Opened:
 def opened(folder: Path, database: str) -> Iterator[Opened]:
     """The study in `folder` with its store open."""
     require_judge()
-    from cod3s.judge.store import database_url, open_store
-    from cod3s.judge.study import read_items, read_study
+    from cod3s.judge.collect.store import database_url, open_store
+    from cod3s.judge.study.study import read_items, read_study
 
     study = read_study(folder)
     items = read_items(folder)
@@ -99,10 +99,10 @@ def import_(
 ) -> None:
     """Bring ratings from another place into the study, all or none; a file imported twice adds nothing."""
     _known(origin, IMPORTS, "--from")
-    from cod3s.judge.incoming import import_ratings
-    from cod3s.judge.mturk import read_results
-    from cod3s.judge.potato import read_annotations
-    from cod3s.judge.ratings_csv import read_ratings
+    from cod3s.judge.exchange.incoming import import_ratings
+    from cod3s.judge.exchange.mturk import read_results
+    from cod3s.judge.exchange.potato import read_annotations
+    from cod3s.judge.exchange.ratings_csv import read_ratings
 
     readers = {"mturk": read_results, "potato": read_annotations, "csv": read_ratings}
     with opened(study, database) as own:
@@ -134,7 +134,7 @@ def analyse(
     with opened(study, database) as own:
         found = _analyse(own, seed)
     if output is not None:
-        from cod3s.judge.report import write_report
+        from cod3s.judge.results.report import write_report
 
         say(f"report: {write_report(output, found)}")
     if json:
@@ -162,8 +162,8 @@ def simulate(
     """
     require("scipy", "judge")
     with opened(study, database) as own:
-        from cod3s.judge.simulation import Crowd
-        from cod3s.judge.simulation import simulate as simulate_ratings
+        from cod3s.judge.study.simulation import Crowd
+        from cod3s.judge.study.simulation import simulate as simulate_ratings
 
         if own.store.raters():
             raise Cod3sError(
@@ -195,8 +195,8 @@ def _known(name: str, names: tuple[str, ...], option: str) -> None:
 
 def _export(own: Opened, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:
     """Write it; what was written, counted."""
-    from cod3s.judge import mturk, potato, prolific, raw
-    from cod3s.judge.raters import report_raters
+    from cod3s.judge.exchange import mturk, potato, prolific, raw
+    from cod3s.judge.results.raters import report_raters
 
     if to == "mturk":
         return {"HITs": mturk.write_batch(output, own.study, own.items, per_hit=per_hit)}
@@ -216,8 +216,8 @@ def _export(own: Opened, to: str, output: Path, per_hit: int, url: str) -> dict[
 
 
 def _analyse(own: Opened, seed: int) -> "Analysis":
-    from cod3s.judge.analysis import analyse as analyse_ratings
-    from cod3s.judge.pseudonyms import SIMULATED
+    from cod3s.judge.exchange.pseudonyms import SIMULATED
+    from cod3s.judge.results.analysis import analyse as analyse_ratings
 
     simulated = any(rater.origin == SIMULATED for rater in own.store.raters())
     ratings = own.store.ratings()
@@ -225,8 +225,8 @@ def _analyse(own: Opened, seed: int) -> "Analysis":
 
 
 def _print(found: "Analysis") -> None:
-    from cod3s.judge.report import banner_of, report_line
-    from cod3s.judge.tables import agreement_table, counted, plausibility_table
+    from cod3s.judge.results.report import banner_of, report_line
+    from cod3s.judge.results.tables import agreement_table, counted, plausibility_table
 
     if banner := banner_of(found):
         say(banner)

@@ -15,9 +15,9 @@ from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import FileFormatError
 
 if TYPE_CHECKING:
+    from cod3s.files.tables import Table
     from cod3s.selection import Selected, Selection
     from cod3s.selection.reader import Group
-    from cod3s.tables import Table
 
 _MOST_REMEMBERED = 1_000_000  # values of groups that are over, so that one that comes again is noticed
 

@@ -34,9 +34,9 @@ def sign(
     A margin near 0 marks a fragile signature: a small change of the sentence or of the arithmetic flips a bit.
     """
     from cod3s.encode import load_encoder
-    from cod3s.sentences import read_sentences
-    from cod3s.signing import FRAGILE_MARGIN, open_code
-    from cod3s.signing import sign as sign_sentences
+    from cod3s.files.sentences import read_sentences
+    from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
+    from cod3s.signatures.signer import sign as sign_sentences
 
     sentences = list(texts or []) + (list(read_sentences(input, column)) if input else [])
     if not sentences:

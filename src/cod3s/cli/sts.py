@@ -11,7 +11,7 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
-    from cod3s.sts import StsData, StsRow
+    from cod3s.evaluate.sts import StsData, StsRow
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def sts(
     """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
     from cod3s import __version__
     from cod3s.encode import load_encoder
-    from cod3s.sts import plot_sts, sts_rows
+    from cod3s.evaluate.sts import plot_sts, sts_rows
 
     data = read_scored(file)
     fitting = sorted({text for pair in read_scored(fit).pairs for text in (pair.a, pair.b)}) if fit else None
@@ -69,7 +69,7 @@ def sts(
 
 def read_scored(path: Path) -> "StsData":
     """The scored pairs of a file; rows that are none are reported, not dropped silently."""
-    from cod3s.sts import read_sts
+    from cod3s.evaluate.sts import read_sts
 
     data = read_sts(path)
     for line, reason in data.rejected:

@@ -184,8 +184,8 @@ def export(
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
     _require_training()
     from cod3s.bundle import sizes
-    from cod3s.export import export as export_run
-    from cod3s.files import existing_file
+    from cod3s.export.bundle import export as export_run
+    from cod3s.files.disk import existing_file
 
     facts = export_run(
         run,

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow.dataset as ds
 
 from cod3s.corpus.keys import MACROS
-from cod3s.corpus.places import Place
+from cod3s.files.locations import Place
 
 
 def connect(spill: Path | None = None, memory: str = "2GB") -> Any:

@@ -20,10 +20,10 @@ from cod3s.corpus.manifest import (
     check_format,
     load_manifest,
 )
-from cod3s.corpus.places import Place
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
+from cod3s.files.locations import Place
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cod3s.corpus.database import table_of
-from cod3s.corpus.places import Place
+from cod3s.files.locations import Place
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.corpus.funnel import FunnelStep
-from cod3s.corpus.places import Place
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.locations import Place
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from cod3s.corpus.lines import Damaged
 from cod3s.corpus.relations import ORDERS
+from cod3s.files.lines import Damaged
 
 PAIR_COLUMNS = ("first", "second", "order", "pattern", "corpus")
 """`first` is the cause or the source, `second` the effect or the target."""

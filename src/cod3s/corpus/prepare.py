@@ -24,7 +24,6 @@ from cod3s.corpus.funnel import FunnelStep, make_funnel
 from cod3s.corpus.keys import HeldOut
 from cod3s.corpus.leakage import count_shared
 from cod3s.corpus.manifest import InputFile, Manifest, PrepareConfig, RelationFacts, used_versions
-from cod3s.corpus.places import Place, place
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_vectors
@@ -32,8 +31,9 @@ from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError, PlaceError, Progress
-from cod3s.lsh import Code
-from cod3s.signing import open_code
+from cod3s.files.locations import Place, place
+from cod3s.signatures import Code
+from cod3s.signatures.signer import open_code
 
 Stage = Callable[[str, int | None], AbstractContextManager[Progress]]
 """Called with a label and a total; gives what reports progress."""

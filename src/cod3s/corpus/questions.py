@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from cod3s.corpus.lines import Damaged, read_lines
-from cod3s.corpus.places import Place, place
 from cod3s.errors import FileFormatError
+from cod3s.files.lines import Damaged, read_lines
+from cod3s.files.locations import Place, place
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""

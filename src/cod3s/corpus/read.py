@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.lines import Damaged, read_lines
 from cod3s.corpus.parsers import (
     PAIR_COLUMNS,
     Parser,
@@ -23,9 +22,10 @@ from cod3s.corpus.parsers import (
     json_parser,
     tsv_parser,
 )
-from cod3s.corpus.places import Place, place
 from cod3s.corpus.relations import ORDERS
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.lines import Damaged, read_lines
+from cod3s.files.locations import Place, place
 
 PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 

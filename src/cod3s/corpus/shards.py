@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cod3s.corpus.places import Place
 from cod3s.encode import Vectors, load_encoder
-from cod3s.lsh import Code, to_text
-from cod3s.signing import encode_sentences
+from cod3s.files.locations import Place
+from cod3s.signatures import Code, to_text
+from cod3s.signatures.signer import encode_sentences
 
 NO_ENCODER = "none"
 """As an encoder's name: the pairs are filtered and split, but not signed."""

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from cod3s.corpus.database import connect
 from cod3s.corpus.filters import find_filters, removed_by
-from cod3s.corpus.places import Place
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
+from cod3s.files.locations import Place
 
 OTHER_ORDER = "order"
 BLANK = "blank"

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from cod3s.corpus.database import connect, table_of
 from cod3s.corpus.keys import SPLITS, HeldOut
 from cod3s.corpus.leakage import Leaks, sentence_hashes
-from cod3s.corpus.places import Place
 from cod3s.errors import Progress
+from cod3s.files.locations import Place
 
 EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
 SPLIT_REASONS = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder, Vectors
-from cod3s.lsh import Code, from_text, load_code, to_text
+from cod3s.signatures import Code, from_text, load_code, to_text
 from cod3s.text import clean, for_embedding
 
 

@@ -11,8 +11,8 @@ from cod3s.decode.rerank import Ranked, mean_log_prob, rank, rank_against_prior,
 from cod3s.decode.signatures import find_signatures, read_signature
 from cod3s.decode.task import Task
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.lsh import from_text
 from cod3s.records import Bin, ChosenSignature, Hypothesis
+from cod3s.signatures import from_text
 
 
 class SignatureChooser:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s import lsh
-from cod3s.lsh import from_text, pack
+from cod3s.signatures import apart as hamming_rule
+from cod3s.signatures import from_text, pack
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ def keep_apart(signatures: Sequence[str], k: int, *, min_hamming: int, mode: str
     if not signatures:
         return KeptApart((), min_hamming)
     packed = pack(np.stack([from_text(signature) for signature in signatures]))
-    apart = lsh.keep_apart(packed, min_hamming, k)
+    apart = hamming_rule.keep_apart(packed, min_hamming, k)
     while mode == "relax" and len(apart.kept) < k and min_hamming > 0:
         min_hamming -= 1
-        apart = lsh.keep_apart(packed, min_hamming, k)
+        apart = hamming_rule.keep_apart(packed, min_hamming, k)
     places = apart.order()[:k] if mode == "refill" else apart.kept
     return KeptApart(tuple(places.tolist()), min_hamming)

@@ -9,7 +9,8 @@ from typing import overload
 
 from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
-from cod3s.decode.baselines import write_plainly, write_signed
+from cod3s.decode.baselines.plain import write_plainly, write_signed
+from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.check import Checker, open_checker
 from cod3s.decode.choice import Taken
 from cod3s.decode.chooser import SignatureChooser
@@ -19,13 +20,12 @@ from cod3s.decode.sentences import Candidate
 from cod3s.decode.sources import Given, check_source, in_batches
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
 from cod3s.decode.task import Task, make_task
-from cod3s.decode.torch_systems import TorchSystems
 from cod3s.decode.writer import SentenceWriter
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, SentenceError, UsageError
 from cod3s.model.engine import COMPUTE
 from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
-from cod3s.signing import open_encoder
+from cod3s.signatures.signer import open_encoder
 
 BATCH = 16  # sources decoded together: more make it no faster and hold more memory
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
+from cod3s.model.memory import RememberingEngine
 from cod3s.model.reader import open_reader
-from cod3s.model.remembering import RememberingEngine
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from math import log
 
 from cod3s.decode.players import Player
 from cod3s.records import Hypothesis
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

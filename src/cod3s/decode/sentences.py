@@ -9,7 +9,7 @@ from cod3s.decode.rerank import mean_log_prob
 from cod3s.encode import Vectors
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

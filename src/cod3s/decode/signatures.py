@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from cod3s.decode.players import Player
 from cod3s.errors import SignatureError
 from cod3s.records import Hypothesis
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 _EXPANDED_TOGETHER = 32  # prefixes of one source: more fill the engine better and look at more than they must
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import EncoderError
-from cod3s.files import read_json
+from cod3s.files.disk import read_json
 
 Weights = dict[str, npt.NDArray[np.float32]]
 

@@ -20,7 +20,7 @@ from cod3s.encode.inner import encoder_files
 from cod3s.encode.minilm import DIM, MAX_TOKENS, NAME, SHA256, minilm_folder
 from cod3s.encode.protocol import Vectors, unit
 from cod3s.errors import EncoderError
-from cod3s.files import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
+from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md

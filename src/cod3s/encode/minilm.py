@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cod3s.errors import EncoderError, MissingExtraError
-from cod3s.files import sha256
+from cod3s.files.disk import sha256
 
 NAME = "all-MiniLM-L6-v2"
 DIM, MAX_TOKENS = 384, 256

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cod3s.encode import Encoder, Vectors
-from cod3s.signing import encode_sentences
+from cod3s.signatures.signer import encode_sentences
 
 
 class Embedded:

@@ -23,12 +23,12 @@ from cod3s.evaluate.plausible import (
 )
 from cod3s.evaluate.scores import Scoring, answer_pairs, score_system, statements
 from cod3s.evaluate.summary import Summary, summarise
-from cod3s.lsh import Code
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.lexical import lexical_settings
 from cod3s.metrics.semantic import THRESHOLDS
 from cod3s.metrics.significance import RESAMPLES
 from cod3s.records import AnswerSet
+from cod3s.signatures import Code
 
 BARRED = ("relevance", "backward_pmi")
 """Scorers whose values compare across sources, so that one bar serves a relation."""

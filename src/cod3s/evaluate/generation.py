@@ -16,7 +16,7 @@ from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, Progress
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
-from cod3s.files import read_json, sha256, write_json
+from cod3s.files.disk import read_json, sha256, write_json
 from cod3s.records import AnswerSet
 
 RUN = "run.json"

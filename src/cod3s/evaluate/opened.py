@@ -9,8 +9,8 @@ from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.evaluation import Judges
 from cod3s.evaluate.generation import bundle_settings
 from cod3s.evaluate.likelihood import BundleLikelihoods
-from cod3s.lsh import load_code
-from cod3s.signing import open_encoder
+from cod3s.signatures import load_code
+from cod3s.signatures.signer import open_encoder
 
 NO_ENCODER = "none"
 _REMEMBERED = 1_000_000  # hypotheses a model: systems and settings share their stages

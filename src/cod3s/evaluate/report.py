@@ -20,7 +20,7 @@ from cod3s.evaluate.plots import Plot, report_plots
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
 from cod3s.evaluate.tables import Table, all_tables, markdown
-from cod3s.files import write_json, write_text
+from cod3s.files.disk import write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean, settings_line

@@ -13,12 +13,12 @@ import numpy as np
 from cod3s.errors import Cod3sError, SentenceError
 from cod3s.evaluate.embedded import Embedded
 from cod3s.evaluate.plausible import Judged, Pair
-from cod3s.lsh import Code, to_text
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.plausibility import combine
 from cod3s.metrics.semantic import THRESHOLDS, cosine_distances, distinct, mean_distance, vendi_score
 from cod3s.records import Answer, AnswerSet
+from cod3s.signatures import Code, to_text
 from cod3s.text import clean, complete
 
 COUNTED = 10

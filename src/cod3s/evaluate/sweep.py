@@ -22,7 +22,7 @@ from cod3s.evaluate.report import OUTPUTS, render_page, report_line
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.evaluate.tables import Cell, Part, Table, markdown
-from cod3s.files import write_json, write_text
+from cod3s.files.disk import write_json, write_text
 
 SYSTEM = "cod3s-mmi-mmi"
 FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")

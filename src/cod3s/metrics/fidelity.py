@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.lsh import from_text
+from cod3s.signatures import from_text
 
 BIN_SIZES = (0, 1, 10, 100, 1000)
 """Lower ends of the groups of training sentences in a bin."""

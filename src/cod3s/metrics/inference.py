@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.lsh import from_text, hamming, pack
+from cod3s.signatures import from_text, hamming, pack
 
 DEPTHS = (1, 3, 10, 100)
 RADII = (0, 1, 2, 3)

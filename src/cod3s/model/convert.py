@@ -20,10 +20,10 @@ from cod3s.encode.convert import (
     read_weights,
 )
 from cod3s.errors import Cod3sError, require
-from cod3s.files import read_json
+from cod3s.files.disk import read_json
 from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.model.transformer import quiet_transformers
-from cod3s.tokens import END, UNKNOWN
+from cod3s.tokens.vocabulary import END, UNKNOWN
 
 _MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
 

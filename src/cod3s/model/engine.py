@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cod3s.errors import BundleError
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 LogProbs = npt.NDArray[np.float64]
 

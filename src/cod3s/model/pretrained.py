@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
-from cod3s.files import replaced_file
+from cod3s.files.disk import replaced_file
 from cod3s.model.transformer import quiet_transformers, special_tokens
-from cod3s.tokens import END, PAD, UNKNOWN, Vocabulary
+from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 KINDS = ("bart", "t5", "marian")
 _SAMPLE = "the old baker missed the last bus and walked home in the rain"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.model.shape import Shape
-from cod3s.pieces import piece_names
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.pieces import piece_names
+from cod3s.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, require
-from cod3s.files import existing_file
-from cod3s.lsh import Code
+from cod3s.files.disk import existing_file
 from cod3s.model.shape import LAYER_NORM_EPSILON, Shape
-from cod3s.tokens import SignatureTokens, Vocabulary
+from cod3s.signatures import Code
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 
 def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encoder: Path | None = None) -> Any:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from cod3s.encode import Encoder, Vectors
 from cod3s.encode.protocol import unit
 from cod3s.errors import Cod3sError, VectorError
-from cod3s.lsh import Code, Packed, pack
-from cod3s.signing import encode_sentences
+from cod3s.signatures import Code, Packed, pack
+from cod3s.signatures.signer import encode_sentences
 from cod3s.text import for_embedding, is_visible
 
 Rows = npt.NDArray[np.intp]

@@ -7,7 +7,6 @@ import numpy as np
 
 from cod3s.encode import Encoder, Vectors, load_encoder
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
-from cod3s.lsh import SEED, Code, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 from cod3s.selection.candidates import (
     Pool,
     Rows,
@@ -18,11 +17,12 @@ from cod3s.selection.candidates import (
     make_pool,
     rank,
 )
-from cod3s.selection.dpp import choose_dpp
-from cod3s.selection.kmedoids import choose_kmedoids
-from cod3s.selection.mmr import choose_mmr
+from cod3s.selection.methods.dpp import choose_dpp
+from cod3s.selection.methods.kmedoids import choose_kmedoids
+from cod3s.selection.methods.mmr import choose_mmr
+from cod3s.selection.methods.signatures import choose_apart
 from cod3s.selection.result import Selected, Selection
-from cod3s.selection.signatures import choose_apart
+from cod3s.signatures import SEED, Code, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 
 METHODS = {
     "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError, UsageError, did_you_mean
-from cod3s.files import open_text
-from cod3s.tables import KINDS, Row, Table, kind_of
+from cod3s.files.disk import open_text
+from cod3s.files.tables import KINDS, Row, Table, kind_of
 
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cod3s.errors import require
 from cod3s.text import for_modelling
-from cod3s.tokens import Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 Ids = npt.NDArray[np.int32]
 

@@ -16,11 +16,10 @@ from time import monotonic
 from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest
-from cod3s.corpus.places import place
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, did_you_mean, require
-from cod3s.files import existing_file, read_json, replaced_folder, require_own, sha256, write_json
-from cod3s.lsh import load_code
+from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
+from cod3s.files.locations import place
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
@@ -32,7 +31,8 @@ from cod3s.model.transformer import (
     start_from_encoder,
     start_from_hyperplanes,
 )
-from cod3s.tokens import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
+from cod3s.signatures import load_code
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves

@@ -14,9 +14,9 @@ from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
-from cod3s.lsh import from_text, load_code
 from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection, select
+from cod3s.signatures import from_text, load_code
 from cod3s.web.comparison import Comparison, compare
 from cod3s.web.limits import Limits
 from cod3s.web.replies import BinReply, Info, MapReply, Relation

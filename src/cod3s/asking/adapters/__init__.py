@@ -1,0 +1,1 @@
+"""Generators that ask other people's models."""

@@ -1,0 +1,52 @@
+"""How much of what a generator says has been seen: Good and Turing's estimate, with calls as the draws.
+
+Calls are counted, not texts, because the texts of one call depend on each other: a beam never repeats itself,
+and a generator that always returns the same ten answers brings nothing new, however many texts that makes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cod3s.signatures import Packed, hamming, keep_apart
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Bins that lie apart, and how many of them came in one call only and in two; `sightings` counts all."""
+
+    calls: int
+    bins: int
+    once: int
+    twice: int
+    sightings: int  # of a bin in a call, summed over calls and bins
+
+    @property
+    def share(self) -> float:
+        """The share of what the generator says whose bin was seen: 1 - once / sightings (Good 1953)."""
+        return 1 - self.once / self.sightings if self.sightings else 0.0
+
+    @property
+    def unseen(self) -> float:
+        """A lower estimate of the number of bins not yet seen (Chao 1987, without bias where twice is 0)."""
+        if not self.calls:
+            return 0.0
+        return (self.calls - 1) / self.calls * self.once * (self.once - 1) / (2 * (self.twice + 1))
+
+    @property
+    def expected_new(self) -> float:
+        """How many new bins one more call should bring: once / calls, kept above 0 while calls are few."""
+        return (self.once + 0.5) / (self.calls + 1)
+
+
+def measure_coverage(packed: Packed, calls: Sequence[int], min_hamming: int) -> Coverage:
+    """Coverage after texts with these signatures came from these calls (numbers from 0, one for each text)."""
+    if not len(packed):
+        return Coverage(0, 0, 0, 0, 0)
+    leaders = keep_apart(packed, min_hamming).kept
+    bins = hamming(packed[:, None], packed[leaders]).argmin(axis=1)  # the nearest, the earlier on a tie
+    seen = np.unique(np.stack([bins, np.asarray(calls)], axis=1), axis=0)  # each bin once a call
+    times = Counter(np.bincount(seen[:, 0]).tolist())
+    return Coverage(len(set(calls)), len(leaders), times[1], times[2], len(seen))

@@ -1,0 +1,1 @@
+"""The systems that COD3S is compared with."""

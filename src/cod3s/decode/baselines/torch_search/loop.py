@@ -1,0 +1,231 @@
+"""The loop that beam searches share: step, choose, set aside what ended, go on until nothing better can come.
+
+A batch of requests and a chooser in, finished hypotheses out. A request has one or more lists of hypotheses (the
+groups of diverse beam search); tensors are (lists, width, …), the lists of one request side by side.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+from cod3s.decode.baselines.torch_search.model import Decoding, TorchModel
+from cod3s.errors import Cod3sError
+from cod3s.model.engine import Request
+from cod3s.records import Hypothesis
+
+MAX_BEAMS = 512  # hypotheses that step together: more fill the caches of a processor and gain nothing
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Continuations best first, (lists, n) each; a score of -inf marks one that does not exist."""
+
+    scores: Any
+    parents: Any  # which hypothesis of the list it continues
+    tokens: Any
+
+
+class Chooser(Protocol):
+    """What tells one search from another."""
+
+    def choose(self, log_probs: Any, scores: Any, left: int) -> Choice:
+        """Twice the list's width of continuations, so that enough go on where half of them end.
+
+        `log_probs` (lists, width, vocabulary) of the next token; `scores` (lists, width) so far; `left` is how
+        many tokens may follow this one.
+        """
+
+    def follow(self, parents: Any, tokens: Any) -> None:
+        """These continuations, (lists, width), are the hypotheses from now on."""
+
+    def keep(self, lists: Any) -> None:
+        """Go on with these lists only."""
+
+
+@dataclass
+class _Running:
+    """What every list still writes; `sums` are plain log-probabilities, `scores` what the search ranks by."""
+
+    scores: Any  # (lists, width)
+    sums: Any  # (lists, width)
+    parents: Any  # (lists, width): which hypothesis of the step before each continues
+    texts: Any  # (lists, width, max_tokens)
+
+
+@dataclass
+class _Finished:
+    """The best finished hypotheses of every list, best first; a score of -inf marks an empty place."""
+
+    scores: Any  # (lists, width), a token
+    sums: Any  # (lists, width)
+    lengths: Any  # (lists, width)
+    texts: Any  # (lists, width, max_tokens)
+
+    def with_ended(self, scores: Any, sums: Any, length: int, texts: Any) -> "_Finished":
+        """The best of these and of what ended at this step (a score of -inf where nothing did)."""
+        lengths = torch.full(scores.shape, length)
+        both = [
+            torch.cat(pair, dim=1)
+            for pair in (
+                (self.scores, scores),
+                (self.sums, sums),
+                (self.lengths, lengths),
+                (self.texts, texts),
+            )
+        ]
+        best = both[0].topk(self.scores.shape[1], dim=1).indices
+        return _Finished(*(_pick(tensor, best) for tensor in both))
+
+    def hypotheses(self, place: int, end: int) -> list[Hypothesis]:
+        """The finished hypotheses of the list at `place`."""
+        found = []
+        for score, total, length, text in zip(
+            self.scores[place], self.sums[place], self.lengths[place], self.texts[place], strict=True
+        ):
+            if score.isfinite():
+                tokens = tuple(text[: int(length)].tolist())
+                written = tokens[:-1] if tokens[-1] == end else tokens
+                found.append(Hypothesis(written, float(total), int(length)))
+        return found
+
+
+def search(
+    model: TorchModel,
+    requests: Sequence[Request],
+    chooser: Callable[[Sequence[int]], Chooser],
+    *,
+    lists: int,
+    width: int,
+    max_tokens: int,
+    stop_when_full: bool,
+) -> list[list[list[Hypothesis]]]:
+    """For every request, for each of its lists, the finished hypotheses, best first by log-probability a token.
+
+    `chooser` makes the chooser of a batch from the requests' numbers. A list is done when it holds `width`
+    finished hypotheses and, unless `stop_when_full`, no running one is better than the worst of them so far.
+    """
+    if width < 1 or max_tokens < 1:
+        raise Cod3sError(
+            f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="ask for 1 or more"
+        )
+    found: list[list[list[Hypothesis]]] = [[] for _ in requests]
+    with torch.inference_mode():
+        for batch in _batches(model, requests, max(1, MAX_BEAMS // (lists * width))):
+            room = model.positions - len(requests[batch[0]].prefix)
+            own = [requests[number] for number in batch]
+            one = _Search(model, own, chooser(batch), lists=lists, width=width)
+            results = one.run(min(max_tokens, room), stop_when_full)
+            for number, result in zip(batch, results, strict=True):
+                found[number] = result
+    return found
+
+
+def continuing(choice: Choice, end: int, width: int) -> Any:
+    """The places of the `width` best continuations that do not end; dead ones come last."""
+    stopped = (choice.tokens == end) | choice.scores.isneginf()
+    return stopped.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
+
+
+def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Iterator[list[int]]:
+    """Numbers of requests that go together: prefixes of one length, sources of like length."""
+    lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
+    order = sorted(range(len(requests)), key=lambda number: lengths[number])
+    batch: list[int] = []
+    for number in order:
+        if batch and (len(batch) == size or lengths[number][0] != lengths[batch[0]][0]):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+_Tensors = TypeVar("_Tensors", _Running, _Finished)
+
+
+class _Search:
+    """One batch of requests on its way."""
+
+    def __init__(
+        self, model: TorchModel, requests: Sequence[Request], chooser: Chooser, *, lists: int, width: int
+    ) -> None:
+        self._end, self._chooser, self._lists, self._width = model.end, chooser, lists, width
+        self._decoding = Decoding(model, requests, lists * width)
+        self._requests = torch.arange(len(requests))  # the numbers of those that are not done
+
+    def run(self, max_tokens: int, stop_when_full: bool) -> list[list[list[Hypothesis]]]:
+        """For every request, for each of its lists, the finished hypotheses."""
+        results: list[list[list[Hypothesis]]] = [[] for _ in self._requests]
+        running, finished = self._begin(max_tokens)
+        for step in range(1, max_tokens + 1):
+            running, finished = self._step(running, finished, step, max_tokens)
+            done = self._nothing_better(running, finished, step, stop_when_full)
+            running.scores[done] = -torch.inf
+            over = done.view(-1, self._lists).all(dim=1) | (step == max_tokens)  # requests
+            for row in over.nonzero().flatten().tolist():
+                places = range(row * self._lists, (row + 1) * self._lists)
+                results[int(self._requests[row])] = [finished.hypotheses(place, self._end) for place in places]
+            if over.all():
+                break
+            if over.any():
+                running, finished = self._keep((~over).nonzero().flatten(), running, finished)
+            self._decoding.advance(self._flat(running.parents), running.texts[:, :, step - 1].flatten())
+        return results
+
+    def _begin(self, max_tokens: int) -> tuple[_Running, _Finished]:
+        shape = (len(self._requests) * self._lists, self._width)
+        nothing, zero = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.long)
+        blank = torch.zeros((*shape, max_tokens), dtype=torch.long)
+        scores = nothing.clone()
+        scores[:, 0] = 0.0  # all hypotheses begin alike, so only one of them counts
+        return _Running(scores, torch.zeros(shape), zero, blank), _Finished(
+            nothing, torch.zeros(shape), zero, blank
+        )
+
+    def _step(
+        self, running: _Running, finished: _Finished, step: int, max_tokens: int
+    ) -> tuple[_Running, _Finished]:
+        """Every list continued by one token, and what ended with it."""
+        log_probs = self._decoding.log_probs.view(*running.scores.shape, -1)
+        choice = self._chooser.choose(log_probs, running.scores, max_tokens - step)
+        added = log_probs.flatten(1).gather(1, choice.parents * log_probs.shape[2] + choice.tokens)
+        sums = running.sums.gather(1, choice.parents) + added
+        texts = _pick(running.texts, choice.parents)
+        texts[:, :, step - 1] = choice.tokens
+        # Only the best `width` may end: the others are there to go on in their place.
+        ends = (choice.tokens == self._end) | (step == max_tokens)
+        ends[:, self._width :] = False
+        ended = choice.scores.masked_fill(~ends, -torch.inf) / step
+        finished = finished.with_ended(ended, sums, step, texts)
+        on = continuing(choice, self._end, self._width)
+        scores = choice.scores.masked_fill(choice.tokens == self._end, -torch.inf)
+        running = _Running(*(_pick(tensor, on) for tensor in (scores, sums, choice.parents, texts)))
+        self._chooser.follow(running.parents, running.texts[:, :, step - 1])
+        return running, finished
+
+    def _nothing_better(self, running: _Running, finished: _Finished, step: int, stop_when_full: bool) -> Any:
+        """Which lists are done; the best score that may come is taken to be the best running one a token now."""
+        best, worst = running.scores.amax(dim=1) / step, finished.scores[:, -1]
+        return best.isneginf() | (~worst.isneginf() & (stop_when_full | (best <= worst)))
+
+    def _keep(self, rows: Any, running: _Running, finished: _Finished) -> tuple[_Running, _Finished]:
+        lists = (rows[:, None] * self._lists + torch.arange(self._lists)).flatten()
+        self._requests = self._requests[rows]
+        self._decoding.keep(rows)
+        self._chooser.keep(lists)
+        return _rows(running, lists), _rows(finished, lists)
+
+    def _flat(self, parents: Any) -> Any:
+        """Numbers within a list → numbers within the batch."""
+        return (parents + torch.arange(len(parents))[:, None] * self._width).flatten()
+
+
+def _pick(tensor: Any, places: Any) -> Any:
+    """tensor[list, places[list]] for every list."""
+    return tensor[torch.arange(len(places))[:, None], places]
+
+
+def _rows(tensors: _Tensors, lists: Any) -> _Tensors:
+    return replace(tensors, **{field.name: getattr(tensors, field.name)[lists] for field in fields(tensors)})

@@ -1,0 +1,148 @@
+"""Builds the word graph of a relation: the training pairs of a prepared corpus in, one file out.
+
+Counting runs in DuckDB, which spills to disk what does not fit. Scores are those of Luo et al. 2016 ("Commonsense
+causal reasoning between short texts", KR), as Li et al. 2020 use them to choose constraints:
+
+    necessity   = p(cause, effect) / (p(cause)^a p(effect))     the effect hardly comes without the cause
+    sufficiency = p(cause, effect) / (p(cause) p(effect)^a)     the cause is enough for the effect
+
+where p is the share of pairs that hold a word on that side (any form of it, once a pair); a < 1 takes less off for
+frequent words than mutual information would.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cod3s.corpus.database import connect, table_of
+from cod3s.corpus.manifest import Manifest, load_manifest
+from cod3s.corpus.relations import CAUSE
+from cod3s.decode.baselines.word_graph.inflections import find_bases
+from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
+from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.files.locations import Place, place
+from cod3s.harvest.lexicon import EMPTY_WORDS
+
+DISCOUNT = 0.66  # alpha, the value that Luo et al. use
+DOUBT = 30.0
+MIN_PAIRS = 3
+MAX_EDGES = 50
+_WORD = r"[\pL\pN_]+(?:[''’][\pL\pN_]+)*"  # cod3s.text.words, as SQL writes it
+
+# Words that say nothing about what happened: they would be related to everything.
+_MORE_STOP_WORDS = """
+been being doing having never ever again still always often sometimes already yet only soon later once almost
+enough together instead anymore probably actually though although pretty kinda maybe without against along
+through around down away back after before until since while myself yourself himself herself itself ourselves
+themselves other own lot bit kind sort ones let make want try use seem become begin start able person personx
+persony people little first next last new dont im ive es
+"""
+_STOP_WORDS = EMPTY_WORDS | frozenset(_MORE_STOP_WORDS.split())
+
+
+def build_word_graph(
+    corpus: Path,
+    relation: str,
+    path: Path,
+    *,
+    discount: float = DISCOUNT,
+    doubt: float = DOUBT,
+    min_pairs: int = MIN_PAIRS,
+    max_edges: int = MAX_EDGES,
+) -> WordGraphFacts:
+    """Write the graph of `relation` to `path`: for every word of a source its strongest words of a target.
+
+    The pairs of the inverse relation count too, turned round: they say the same thing the other way. The source is
+    taken for the cause in every relation but `cause`.
+    """
+    manifest = load_manifest(place(str(corpus)))
+    if relation not in manifest.relations:
+        raise Cod3sError(f"{corpus} has no relation {relation!r}", hint=did_you_mean(relation, manifest.relations))
+    with tempfile.TemporaryDirectory(prefix="cod3s-words-") as spill:
+        connection = connect(Path(spill))
+        pairs = _read_pairs(connection, place(str(corpus)), manifest, relation)
+        facts = WordGraphFacts(
+            relation=relation,
+            pairs=pairs,
+            min_pairs=min_pairs,
+            max_edges=max_edges,
+            discount=discount,
+            doubt=doubt,
+            source_is_cause=relation != CAUSE.name,
+        )
+        forms = _find_forms(connection)
+        edges = list(_find_edges(connection, facts, forms))
+        bases = {edge.source for edge in edges} | {edge.target for edge in edges}
+        write_word_graph(path, facts, [form for form in forms if form.base in bases], edges)
+    return facts
+
+
+def _read_pairs(connection: Any, corpus: Place, manifest: Manifest, relation: str) -> int:
+    """Fill `found`: a row for every word (lower-cased, and as written) of every side of every pair."""
+    inverse = manifest.relations[relation].inverse
+    parts = [_select(connection, corpus, manifest, relation, "source, target")]
+    if inverse in manifest.relations:
+        parts.append(_select(connection, corpus, manifest, inverse, "target AS source, source AS target"))
+    connection.execute(
+        f"CREATE TABLE pairs AS SELECT row_number() OVER () AS pair, * FROM ({' UNION ALL '.join(parts)})"
+    )
+    sides = (
+        f"SELECT pair, '{side}' AS side, unnest(regexp_extract_all({side}, '{_WORD}')) AS written FROM pairs"
+        for side in ("source", "target")
+    )
+    connection.execute(
+        f"CREATE TABLE found AS SELECT *, lower(written) AS word FROM ({' UNION ALL '.join(sides)})"
+    )
+    return int(connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
+
+
+def _select(connection: Any, corpus: Place, manifest: Manifest, relation: str, columns: str) -> str:
+    shards = [corpus / shard.name for shard in manifest.relations[relation].shards]
+    train = [shard for shard in shards if shard.name.startswith("train-")]
+    return f"SELECT {columns} FROM {table_of(connection, f'shards_{relation}', train)}"
+
+
+def _find_forms(connection: Any) -> list[WordForm]:
+    """The words that carry content, with their bases: no stop words, no names (mostly capitals), no numbers."""
+    rows = connection.execute("""
+        SELECT word, count(*), count(*) FILTER (side = 'target') FROM found GROUP BY word
+        HAVING count(*) FILTER (written = word) * 2 > count(*) ORDER BY word
+    """).fetchall()
+    bases = find_bases({word: count for word, count, _ in rows if len(word) > 1 and not word.isdigit()})
+    return [
+        WordForm(word, bases[word], targets)
+        for word, _, targets in rows
+        if word in bases and not {word, bases[word]} & _STOP_WORDS
+    ]
+
+
+def _find_edges(connection: Any, facts: WordGraphFacts, forms: list[WordForm]) -> Iterator[Edge]:
+    """The strongest edges of every word of a source, counted over bases."""
+    pyarrow = require("pyarrow", "corpus")
+    columns = {"word": [form.word for form in forms], "base": [form.base for form in forms]}
+    connection.register("forms", pyarrow.table(columns))
+    cause, effect = ("source", "target") if facts.source_is_cause else ("target", "source")
+    forward = "sufficiency" if facts.source_is_cause else "necessity"  # from source to target
+    connection.execute(f"""
+        CREATE TABLE held AS SELECT DISTINCT pair, side, base FROM found JOIN forms USING (word);
+        CREATE TABLE shares AS SELECT side, base, count(*) / {facts.pairs} AS share FROM held GROUP BY side, base;
+        CREATE TABLE counts AS
+            SELECT one.base AS source, other.base AS target, count(*) AS pairs
+            FROM held one JOIN held other USING (pair) WHERE one.side = 'source' AND other.side = 'target'
+            GROUP BY ALL HAVING count(*) >= {facts.min_pairs};
+    """)
+    rows = connection.execute(f"""
+        SELECT counts.source, counts.target, pairs,
+            pairs / {facts.pairs} / (pow({cause}.share, {facts.discount}) * {effect}.share) AS necessity,
+            pairs / {facts.pairs} / ({cause}.share * pow({effect}.share, {facts.discount})) AS sufficiency
+        FROM counts
+        JOIN shares source ON source.side = 'source' AND source.base = counts.source
+        JOIN shares target ON target.side = 'target' AND target.base = counts.target
+        QUALIFY row_number() OVER (
+            PARTITION BY counts.source ORDER BY {forward} * pairs / (pairs + {facts.doubt}) DESC, counts.target
+        ) <= {facts.max_edges}
+        ORDER BY ALL
+    """)
+    while row := rows.fetchone():
+        yield Edge(*row)

@@ -1,0 +1,97 @@
+"""Groups the inflected forms of English words: counted words in, the base of each out. Knows no meaning.
+
+A form belongs to a base if the rules of English spelling make it from that base and the base was counted too. The
+rules write forms rather than cut endings off, so "hoping" belongs to "hope" and "hopping" to "hop".
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from cod3s.harvest.lexicon import NO_PAST, third_person
+
+_VOWELS = "aeiou"
+_SYLLABLE = re.compile(r"[aeiouy]+")
+_MIN_BASE = 3  # letters; shorter ones make more false friends than true forms
+_MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely a slip of the pen
+
+# Words that look like forms of others, and are not.
+_ALONE = NO_PAST | {"news", "evening", "morning", "wedding", "ceiling", "clothes", "glasses", "being", "things"}
+
+_IRREGULAR = """
+arise arose arisen; awake awoke awoken; beat beaten; become became; begin began begun; bend bent; bet; bite
+bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build built; burn
+burned burnt; burst; buy bought; catch caught; choose chose chosen; cling clung; come came; cost; creep crept;
+cut; deal dealt; dig dug; draw drew drawn; dream dreamed dreamt; drink drank drunk; drive drove driven; eat
+ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; flee fled; fly flew flown; forbid
+forbade forbidden; forget forgot forgotten; forgive forgave forgiven; freeze froze frozen; give gave given;
+grow grew grown; hang hanged hung; hear heard; hide hid hidden; hit; hold held; hurt; keep kept; kneel kneeled
+knelt; lead led; lean leaned leant; leap leaped leapt; learn learned learnt; leave left; lend lent; light
+lighted lit; lose lost; make made; meet met; pay paid; put; quit; read; ride rode ridden; ring rang rung; rise
+risen; run ran; see saw seen; seek sought; sell sold; send sent; set; shake shook shaken; shed; shine shined
+shone; shoot shot; show showed shown; shrink shrank shrunk; shut; sing sang sung; sink sank sunk; sit sat;
+sleep slept; slide slid; speak spoke spoken; speed speeded sped; spell spelled spelt; spend spent; spill
+spilled spilt; spin spun; spit spat; split; spoil spoiled spoilt; spread; spring sprang sprung; stand stood;
+steal stole stolen; stick stuck; sting stung; stink stank stunk; strike struck; swear swore sworn; sweep
+swept; swell swelled swollen; swim swam swum; swing swung; take took taken; teach taught; tear tore torn; tell
+told; throw threw thrown; understand understood; wake woke woken; wear wore worn; weep wept; win won; write
+wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; wife
+wives; life lives; knife knives; leaf leaves; wolf wolves; thief thieves; shelf shelves; loaf loaves; half
+halves
+"""
+_IRREGULAR_FORMS = {base: tuple(forms) for base, *forms in (entry.split() for entry in _IRREGULAR.split(";"))}
+
+
+def find_bases(counts: Mapping[str, int]) -> dict[str, str]:
+    """The base of every counted word (itself where nothing made it), counted words being lower-cased."""
+    parents: dict[str, str] = {}
+    for base in sorted(counts, key=lambda word: (-counts[word], word)):
+        if len(base) < _MIN_BASE or not base.isalpha():
+            continue
+        for form in _forms(base):
+            if form in counts and form not in _ALONE and counts[base] >= _MIN_SHARE * counts[form]:
+                parents.setdefault(form, base)
+    return {word: _root(word, parents) for word in counts}
+
+
+def _root(word: str, parents: Mapping[str, str]) -> str:
+    """The base at the end of the chain: "buildings" comes from "building", which comes from "build"."""
+    seen = {word}
+    while (above := parents.get(word)) is not None and above not in seen:
+        word = above
+        seen.add(word)
+    return word
+
+
+def _forms(base: str) -> Iterator[str]:
+    """What a noun or verb becomes; a past that is irregular has no regular one beside it."""
+    yield third_person(base)
+    if base.endswith("o"):
+        yield base + "s"
+    yield f"{base}'s"
+    yield from (stem + "ing" for stem in _ing_stems(base))
+    if base in _IRREGULAR_FORMS:
+        yield from _IRREGULAR_FORMS[base]
+    elif base.endswith("e"):
+        yield base + "d"
+    elif base.endswith("y") and base[-2] not in _VOWELS:
+        yield base[:-1] + "ied"
+    else:
+        yield from (stem + "ed" for stem in _stems(base))
+
+
+def _ing_stems(base: str) -> Iterator[str]:
+    if base.endswith("ie"):
+        yield base[:-2] + "y"
+    elif base.endswith("e") and base[-2] not in "eoy":
+        yield base[:-1]
+    else:
+        yield from _stems(base)
+
+
+def _stems(base: str) -> Iterator[str]:
+    """Before -ed and -ing: the last consonant doubled after one vowel; in long words, stress decides."""
+    doubles = base[-1] not in _VOWELS + "wxy" and base[-2] in _VOWELS and base[-3] not in _VOWELS
+    if doubles:
+        yield base + base[-1]
+    if not doubles or len(_SYLLABLE.findall(base)) > 1:
+        yield base

@@ -1,0 +1,156 @@
+"""The word graph as a file: one SQLite file a relation. Sources in, related words with their forms out.
+
+Nodes are words by their base form; an edge says how strongly a word of the source goes with a word of the target.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cod3s.errors import BundleError
+from cod3s.files.disk import replaced_file
+from cod3s.text import words
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE facts (content TEXT NOT NULL);
+CREATE TABLE words (word TEXT PRIMARY KEY, base TEXT NOT NULL, targets INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX forms ON words (base);
+CREATE TABLE edges (
+  source TEXT NOT NULL, target TEXT NOT NULL, pairs INTEGER NOT NULL, necessity REAL NOT NULL,
+  sufficiency REAL NOT NULL, PRIMARY KEY (source, target)
+) WITHOUT ROWID;
+"""
+_RELATED = """
+SELECT target,
+  sum(pow(necessity, :balance) * pow(sufficiency, 1 - :balance) * pairs / (pairs + :doubt)) AS strength
+FROM edges WHERE source IN (SELECT value FROM json_each(:sources))
+AND target NOT IN (SELECT value FROM json_each(:sources))
+GROUP BY target ORDER BY strength DESC, target LIMIT :number
+"""
+_FORMS = (
+    "SELECT word FROM words WHERE base = ? AND targets > 1 AND word NOT LIKE '%''%' ORDER BY targets DESC, word"
+)
+
+
+@dataclass(frozen=True)
+class WordGraphFacts:
+    """What made a word graph."""
+
+    relation: str
+    pairs: int
+    min_pairs: int  # an edge was seen in at least so many
+    max_edges: int  # the strongest edges kept a word
+    discount: float  # alpha of the scores
+    doubt: float  # the pairs in which an edge must be seen for half of its score to count
+    source_is_cause: bool  # else the source is the effect
+    format: int = _FORMAT
+
+
+@dataclass(frozen=True)
+class WordForm:
+    """A word, its base, and in how many targets it stood."""
+
+    word: str
+    base: str
+    targets: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """How a word of the source goes with one of the target, both by their base."""
+
+    source: str
+    target: str
+    pairs: int
+    necessity: float
+    sufficiency: float
+
+
+@dataclass(frozen=True)
+class RelatedWord:
+    """A word that targets of a source are likely to hold, with its inflected forms, the most frequent first."""
+
+    base: str
+    forms: tuple[str, ...]
+    strength: float
+
+
+def write_word_graph(path: Path, facts: WordGraphFacts, forms: Iterable[WordForm], edges: Iterable[Edge]) -> None:
+    """Write the file, all or nothing."""
+    with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
+        database.execute("PRAGMA journal_mode = OFF")  # a file that is not finished is thrown away
+        database.executescript(_SCHEMA)
+        database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
+        database.executemany("INSERT INTO words VALUES (:word, :base, :targets)", map(asdict, forms))
+        database.executemany(
+            "INSERT INTO edges VALUES (:source, :target, :pairs, :necessity, :sufficiency)", map(asdict, edges)
+        )
+        database.commit()
+
+
+class WordGraph:
+    """An open word graph, read-only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._readable():
+            self._database = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False
+            )
+            content = json.loads(self._database.execute("SELECT content FROM facts").fetchone()[0])
+            if content["format"] > _FORMAT:
+                raise BundleError(f"{path} has the newer format {content['format']}", hint="upgrade cod3s")
+            self.facts = WordGraphFacts(**content)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def related(self, source: str, number: int, balance: float | None = None) -> list[RelatedWord]:
+        """Up to `number` words that targets of `source` hold, strongest first; words of the source left out.
+
+        A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
+        causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
+        it is the one of the two scores that goes from source to target: sufficiency where the source is the
+        cause, necessity where it is the effect (docs/baselines.md).
+        """
+        if balance is None:
+            balance = 0.0 if self.facts.source_is_cause else 1.0
+        with self._readable():
+            sources = json.dumps(self._bases(words(source)))
+            found = self._database.execute(
+                _RELATED, {"sources": sources, "balance": balance, "doubt": self.facts.doubt, "number": number}
+            ).fetchall()
+            words_found = (RelatedWord(base, self._forms(base), strength) for base, strength in found)
+            return [word for word in words_found if word.forms]
+
+    def _bases(self, found: Sequence[str]) -> list[str]:
+        """The bases of the words that the graph knows."""
+        query = "SELECT DISTINCT base FROM words WHERE word IN (SELECT value FROM json_each(?))"
+        return [base for (base,) in self._database.execute(query, (json.dumps(found),))]
+
+    def _forms(self, base: str) -> tuple[str, ...]:
+        return tuple(word for (word,) in self._database.execute(_FORMS, (base,)))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError, KeyError) as error:
+            raise BundleError(
+                f"{self.path} is not a word graph, or it is damaged: {error}",
+                hint="make it again with `cod3s export RUN -o BUNDLE --word-graph CORPUS`",
+            ) from error
+
+
+def open_word_graph(path: Path) -> WordGraph:
+    """The word graph at `path`, open for reading."""
+    if not path.is_file():
+        raise BundleError(
+            f"there is no word graph at {path}",
+            hint="export the bundle again with --word-graph CORPUS, the corpus that it was trained on",
+        )
+    return WordGraph(path)

@@ -1,0 +1,1 @@
+"""Turn a training run into a bundle."""

@@ -1,0 +1,202 @@
+"""Exports a run as a bundle: engine models, tokens, hyperplanes, bins, and a card for people."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cod3s import __version__
+from cod3s.bundle import NAME as FACTS
+from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
+from cod3s.corpus.manifest import NAME as MANIFEST
+from cod3s.decode.baselines.word_graph.build import build_word_graph
+from cod3s.encode.convert import read_weights
+from cod3s.encode.minilm import FAST_ID, minilm_folder
+from cod3s.errors import Cod3sError
+from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
+from cod3s.model.convert import convert_transformer
+from cod3s.model.reader import open_reader
+from cod3s.model.shape import SHAPES
+from cod3s.train.config import TrainConfig
+from cod3s.train.run import Member, members
+
+QUANTIZATIONS = ("int8", "float32")
+
+
+def export(
+    run: Path,
+    output: Path,
+    *,
+    name: str = "",
+    quantization: str = "int8",
+    licence: str = "",
+    with_torch: bool = False,
+    word_graph: Path | None = None,
+    about: str = "",
+) -> BundleFacts:
+    """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
+
+    `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
+    `about` is Markdown for the model card: where the data came from, what the model is bad at.
+    `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
+    """
+    if quantization not in QUANTIZATIONS:
+        raise Cod3sError(
+            f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
+        )
+    facts = read_json(run / "config.json")
+    config = TrainConfig.from_record(facts["config"])
+    own = members(config, list(facts["relations"]))
+    for member in own:
+        if not (run / member.name / "figures.json").is_file():
+            raise Cod3sError(f"the run {run} has not finished {member.name}", hint="finish it with --resume")
+    bundle = _bundle_facts(run, facts, config, own, name or output.name, quantization, licence)
+    if word_graph is not None:
+        _require_same_corpus(word_graph, facts["corpus"])
+    with replaced_folder(output, FACTS) as partial:
+        _write_parts(run, partial, bundle, [member.name for member in own])
+        if with_torch:
+            for member in own:
+                _write_torch(run / member.name / "model", partial / "torch" / member.name)
+        if word_graph is not None:
+            for relation in bundle.relations:
+                build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
+        (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
+        write_facts(partial, bundle)
+    return read_facts(output)
+
+
+def _bundle_facts(
+    run: Path,
+    facts: dict[str, Any],
+    config: TrainConfig,
+    own: Sequence[Member],
+    name: str,
+    quantization: str,
+    licence: str,
+) -> BundleFacts:
+    """What the bundle of a run says of itself."""
+    relations = list(facts["relations"])
+    return BundleFacts(
+        name=name,
+        encoder=facts["encoder"],
+        bits=facts["bits"],
+        bits_per_token=config.bits_per_token,
+        positional=config.positional,
+        shape=config.shape,
+        quantization=quantization,
+        relations={
+            relation: {"template": facts["relations"][relation], "inverse": facts["inverses"][relation]}
+            for relation in relations
+        },
+        models={
+            relation: {
+                role: member.name for member in own if relation in member.relations for role in member.roles
+            }
+            for relation in relations
+        },
+        own_encoder=next((member.name for member in own if _signs(run / member.name / "model", facts)), ""),
+        training={
+            "config": _without_paths(facts["config"]),
+            "corpus_sha256": facts["corpus"],
+            "figures": {member.name: read_json(run / member.name / "figures.json") for member in own},
+            "versions": {**facts["versions"], "cod3s": __version__},
+            "licence": licence,
+        },
+    )
+
+
+def _signs(model: Path, facts: dict[str, Any]) -> bool:
+    """Whether the model reads with the very encoder that signed its targets: all-MiniLM-L6-v2, left as it was."""
+    if not SHAPES[facts["config"]["shape"]].warm or facts["encoder"] != FAST_ID:
+        return False
+    published = read_weights(minilm_folder())
+    found = read_weights(model)
+    return all(
+        np.array_equal(found[f"encoder.{name}"], tensor)
+        for name, tensor in published.items()
+        if f"encoder.{name}" in found
+    )
+
+
+def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
+    """The config with folders by their names: where its maker keeps them is not a bundle's to tell."""
+    folders = {name: config.get(name, "") for name in ("init", "start_run")}
+    return {**config, **{name: Path(own).name for name, own in folders.items() if Path(own).is_absolute()}}
+
+
+def _require_same_corpus(corpus: Path, trained_on: str) -> None:
+    """An error unless the run was trained on this corpus: a graph of other pairs would know other words."""
+    manifest = existing_file(corpus / MANIFEST)
+    if sha256(manifest) != trained_on:
+        raise Cod3sError(
+            f"the run was not trained on the corpus {corpus}", hint="give the folder that `cod3s train` was given"
+        )
+
+
+def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]) -> None:
+    shutil.copyfile(run / "tokens.model", partial / "tokens.model")
+    shutil.copytree(run / "code", partial / "code")
+    shutil.copytree(run / "bins", partial / "bins")
+    shape = SHAPES[bundle.shape]
+    if shape.warm or shape.pretrained:
+        source = minilm_folder() / "tokenizer.json" if shape.warm else run / "source.json"
+        shutil.copyfile(source, partial / "source.json")
+    vocabulary = open_vocabulary(partial / "tokens.model", bundle)
+    reader = open_reader(shape, vocabulary, partial / "source.json")
+    for name in names:
+        (partial / "models" / name).mkdir(parents=True)
+        convert_transformer(
+            run / name / "model",
+            partial / "models" / name,
+            source_tokens=reader.tokens,
+            target_tokens=vocabulary.tokens,
+            quantization=bundle.quantization,
+        )
+
+
+def _write_torch(model: Path, output: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    output.mkdir(parents=True)
+    shutil.copyfile(model / "config.json", output / "config.json")
+    tensors = load_file(model / "model.safetensors")
+    halves = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    save_file(halves, output / "model.safetensors", metadata={"format": "pt"})
+
+
+def model_card(bundle: BundleFacts, about: str = "") -> str:
+    """What a person should know before using the bundle."""
+    config = bundle.training["config"]
+    figures = "\n".join(
+        f"| {member} | {name} | {value:.4f} |"
+        for member, own in bundle.training["figures"].items()
+        for name, value in own.items()
+    )
+    relations = "\n".join(f"- `{name}`: {facts['template']}" for name, facts in bundle.relations.items())
+    return f"""# {bundle.name}
+
+A cod3s bundle: {bundle.bits}-bit signatures of `{bundle.encoder}`, {bundle.bits_per_token} bits a token, shape
+`{bundle.shape}`, layout `{config["layout"]}`, weights in {bundle.quantization}.
+
+Relations:
+
+{relations}
+
+Trained on the corpus whose manifest has sha256 `{bundle.training["corpus_sha256"]}`; seed {config["seed"]}.
+Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle"}.
+
+## Validation (held-out pairs of the same corpus; losses in nats a token, without label smoothing)
+
+| model | figure | value |
+|---|---|---|
+{figures}
+
+{about.strip()}
+
+## Limits
+
+It writes what its corpus makes likely, which is not always true, kind or sensible. Read before you use.
+"""

@@ -1,0 +1,98 @@
+"""Rewords a bundle's bins: counts stay the training corpus's, sentences become ones that its own model wrote.
+
+A bundle in, a bundle out that can be given away where its training sentences cannot.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cod3s.bins import BinsFile, build_bins, open_bins
+from cod3s.bins.store import write_bins
+from cod3s.bundle import NAME as FACTS
+from cod3s.bundle import read_facts, write_facts
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.generator import Generator
+from cod3s.encode import Encoder
+from cod3s.errors import Cod3sError, Progress
+from cod3s.files.disk import replaced_folder
+from cod3s.records import Bin
+from cod3s.signatures import load_code
+from cod3s.signatures.signer import encode_sentences, open_encoder
+
+# Wide rather than good: many bins of many sources, a short beam in each, nothing reranked.
+WIDELY = DecodeConfig(
+    k=20,
+    signature_beam=40,
+    rerank_signatures="none",
+    min_hamming=0,
+    beam=3,
+    rerank_sentences="none",
+    per_bin=3,
+    faithful="none",
+)
+
+
+def reword(
+    bundle: Path,
+    output: Path,
+    sources: Mapping[str, Sequence[str]],
+    *,
+    encoder: Encoder | None = None,
+    samples: int = 3,
+    progress: Progress = lambda _: None,
+) -> dict[str, int]:
+    """Write the bundle again with reworded bins; gives how many bins of each relation got sentences of their own.
+
+    `sources` are sentences of each relation for the model to answer; they are not kept.
+    """
+    generator = Generator(bundle, encoder=encoder)
+    missing = set(generator.facts.models) - {name for name, own in sources.items() if own}
+    if missing:
+        raise Cod3sError(f"there are no sources for {' and '.join(sorted(missing))}")
+    signer = encoder or open_encoder(generator.facts.encoder)
+    code, _ = load_code(bundle / "code")
+    worded = {}
+    with replaced_folder(output, FACTS) as partial, TemporaryDirectory() as scratch:
+        shutil.copytree(bundle, partial, dirs_exist_ok=True)
+        for relation in generator.facts.models:
+            written = _write(generator, relation, sources[relation], progress)
+            build_bins(
+                Path(scratch) / relation, encode_sentences(signer, written), code, signer.id, samples=samples
+            )
+            place = Path("bins") / f"{relation}.sqlite"
+            with open_bins(bundle / place) as counted, open_bins(Path(scratch) / relation) as own:
+                write_bins(partial / place, counted.facts, _reworded(counted, own))
+                filled = {row.signature for row in own.bins()}
+                worded[relation] = sum(row.signature in filled for row in counted.bins())
+        write_facts(partial, replace(read_facts(bundle), medoids="model"))
+    return worded
+
+
+def _write(generator: Generator, relation: str, sources: Sequence[str], progress: Progress) -> Iterator[str]:
+    """Every distinct sentence that the model writes for the sources."""
+    seen: set[str] = set()
+    for found in generator.generate_many(sources, relation, options=WIDELY):
+        progress(1)
+        for answer in found.answers:
+            if answer.text not in seen:
+                seen.add(answer.text)
+                yield answer.text
+
+
+def _reworded(counted: BinsFile, own: BinsFile) -> Iterator[Bin]:
+    """The bins and inner nodes of `counted`, with the sentences of `own`.
+
+    Where no answer fell, the medoid is that of the smallest node above that has one: as near as the model's
+    sentences come.
+    """
+    depth = min(counted.facts.tree_depth, counted.facts.bits - 1)
+    rows = {row.signature: row for row in chain(own.tree(min(depth, own.facts.tree_depth)), own.bins())}
+    for row in chain(counted.tree(depth), counted.bins()):
+        lengths = range(len(row.signature), -1, -1)
+        words = next(rows[start] for length in lengths if (start := row.signature[:length]) in rows)
+        own_samples = words.samples if words.signature == row.signature else ()
+        yield Bin(row.signature, row.count, words.medoid, own_samples)

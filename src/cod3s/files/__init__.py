@@ -1,0 +1,1 @@
+"""Files: atomic writes, tables of any common format, and streams of sentences."""

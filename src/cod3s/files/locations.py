@@ -1,0 +1,155 @@
+"""Where corpora lie: local paths and the URLs that pyarrow's file systems reach (s3://, gs://, hdfs://).
+
+Names in, open streams out; files appear whole or not at all. Knows nothing about what is inside them.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+from pyarrow import fs
+
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import stream_sha256
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder on some file system, with the few operations that corpora need."""
+
+    path: str
+    url: str  # what the user wrote, for messages; a Ray worker opens the same place from it
+
+    def __truediv__(self, name: str) -> "Place":
+        return Place(f"{self.path}/{name}", f"{self.url}/{name}")
+
+    def with_suffix(self, suffix: str) -> "Place":
+        """This place with `suffix` after its name."""
+        return Place(self.path + suffix, self.url + suffix)
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that holds it."""
+        return self.path.rsplit("/", 2)[-2] if "/" in self.path.strip("/") else ""
+
+    @property
+    def system(self) -> fs.FileSystem:
+        return _system(_root(self.url))
+
+    @property
+    def local(self) -> Path | None:
+        """The path on this machine, or None when the place is elsewhere."""
+        return Path(self.path) if isinstance(self.system, fs.LocalFileSystem) else None
+
+    def size(self) -> int | None:
+        """In bytes; None where there is no file."""
+        size: int | None = self.system.get_file_info(self.path).size
+        return size
+
+    def exists(self) -> bool:
+        return bool(self.system.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    def is_folder(self) -> bool:
+        return bool(self.system.get_file_info(self.path).type == fs.FileType.Directory)
+
+    def files(self) -> list["Place"]:
+        """All files below this folder in order of name, hidden ones left out."""
+        found = self.system.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
+        names = sorted(info.path[len(self.path) :].lstrip("/") for info in found if info.is_file)
+        return [self / name for name in names if not any(part.startswith(".") for part in name.split("/"))]
+
+    def remove(self) -> None:
+        """Delete the file, or the folder with all it holds; nothing happens where there is none."""
+        with suppress(FileNotFoundError):
+            if self.is_folder():
+                self.system.delete_dir(self.path)
+            else:
+                self.system.delete_file(self.path)
+
+    def read_json(self) -> Any:
+        with self.system.open_input_stream(self.path, compression=None) as stream:
+            return json.loads(stream.read())
+
+    def write_json(self, content: Any) -> None:
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        with self.replaced() as stream:
+            stream.write(text.encode())
+
+    @contextmanager
+    def replaced(self) -> Iterator[BinaryIO]:
+        """A stream whose content takes this place when the block ends well, and vanishes if not."""
+        partial = Place(_beside(self.path), self.url)
+        self.system.create_dir(self.path.rsplit("/", 1)[0], recursive=True)
+        try:
+            with self.system.open_output_stream(partial.path, compression=None) as stream:
+                yield cast(BinaryIO, stream)
+            self.system.move(partial.path, self.path)
+        except BaseException:
+            with suppress(OSError):
+                partial.remove()
+            raise
+
+    def sha256(self) -> str:
+        with self.opened(compression=None) as stream:
+            return stream_sha256(stream)
+
+    @contextmanager
+    def opened(self, compression: str | None = "detect") -> Iterator[BinaryIO]:
+        """A stream of the file's bytes, unpacked if its name ends in .gz or .zst; damage is a clear error."""
+        try:
+            with self.system.open_input_stream(self.path, compression=compression) as stream:
+                yield cast(BinaryIO, stream)
+        except FileNotFoundError as error:
+            raise Cod3sError(
+                f"no file at {self.url}", hint="check the spelling, and that nothing moved it meanwhile"
+            ) from error
+        except pa.ArrowInvalid as error:
+            raise FileFormatError(f"{self.url} cannot be read: {error}") from error
+        except OSError as error:
+            if not any(word in str(error) for word in ("compress", "inflate", "ZSTD")):
+                raise
+            raise FileFormatError(
+                f"{self.url} is damaged or cut short: {error}", hint="copy or download it again"
+            ) from error
+
+
+def place(url: str | Path) -> Place:
+    """The place of a local path or a URL."""
+    url = str(url).rstrip("/")
+    if "://" not in url:
+        return Place(str(Path(url).absolute()), url)
+    return Place(_from_uri(url)[1], url)
+
+
+def _beside(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.part"
+
+
+def _root(url: str) -> str:
+    """The part of a URL that names the file system: `s3://bucket`; empty for a local path."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.split('/', 1)[0]}/" if mark else ""
+
+
+@cache
+def _system(root: str) -> fs.FileSystem:
+    """One client for each file system, however many places are on it."""
+    return _from_uri(root)[0] if root else fs.LocalFileSystem()
+
+
+def _from_uri(url: str) -> tuple[fs.FileSystem, str]:
+    try:
+        system, path = fs.FileSystem.from_uri(url)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Cod3sError(f"{url} is not a place that can be reached: {error}") from error
+    return system, path

@@ -1,0 +1,1 @@
+"""Harvest cause and effect pairs from raw text."""

@@ -1,0 +1,221 @@
+"""Test whether one side of a causal statement can stand as a clause. A side in, a reason against it or None out.
+
+The tests are cheap on purpose (word lists and word ends, no parser): a side that they doubt is refused.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cod3s.harvest import lexicon
+from cod3s.harvest.trimming import find_quote
+
+_MARKUP = re.compile(r"[\x00-\x1f\ud800-\udfff\[\]{}<>|\\`=@#*_^~/()&]")
+_OTHER_CUE = re.compile(
+    r",\s(?:and\s)?so\b|\bwhich is why\b|\bas a result\b|\bso that\b|\b(?:that|this)(?:'s| is) why\b"
+)
+_CUT_OFF = re.compile(r"\b(?:that|and|but|or|if|when|which|as|namely|say|like),\s[^,]*$")
+_SPEECH_TAG = re.compile(
+    r"(?:\w+ ){1,3}(?:answered|replied|cried|continued|exclaimed|"
+    r"(?:assured|told|informed) (?:me|us|him|her|them))(?:,|$)"
+)
+_SUBORDINATE = re.compile(
+    r"(?:(?:even |just |only )?(?:if|when|as)|whenever|while|once|after|before|although|though|unless|until|since|"
+    r"suppose|given)\b"
+)
+_TOPIC = re.compile(
+    r"(?:you|it|that|this|there|what|if|i (?:think|guess|mean|was like|was wondering|would|wanted to ask)|"
+    r"i'd|we (?:talked|were talking)|the (?:question|idea|thing|first|next|other|way))\b"
+)
+_REMARK = re.compile(r"(?:that|this|it|here)(?:'s| is| was) (?:a |an |the |my |our )?(?:\w+ ){0,3}\w+$")
+_TROUBLE = re.compile(
+    r"n't\b|\b(?:no|not|never|nobody|nothing|none|without|too|only|out of|lost|lose|miss(?:ed|ing)|lack(?:ed)?|"
+    r"broke|broken|breaks|fail(?:s|ed)?|died|dead|closed|shut|refused|forgot(?:ten)?|afraid|feared|scared|worried|"
+    r"hated|tired|sick|ill|hungry|cold|hot|late|hard|difficult|impossible|expensive|slow|wrong|problems?|trouble|"
+    r"danger\w*|stuck|stopped|gone|empty|full|hurt|needed|wanted|busy|alone|dark|rain(?:ing|ed)?|snow(?:ing|ed)?)\b"
+)
+_MUST = re.compile(
+    r"\b(?:ha(?:ve|s|d) to|needs? to|needed to|must|can'?t|cannot|could(?:n't| not)|won't|decided|"
+    r"ended up|no longer)\b"
+)
+_EDGES = ",.\"'“”!"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many words a side may have; at most 20 is the original code's limit."""
+
+    min_words: int = 3
+    max_words: int = 20
+
+
+class Side:
+    """One side of a statement in the forms that the tests read."""
+
+    __slots__ = ("small", "text", "tokens", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.small = text.replace("’", "'").lower()
+        self.tokens = [token.strip(_EDGES) for token in self.small.split()]
+        self.words = set(self.tokens)
+
+
+Test = Callable[[Side, Limits], object]  # true where the side fails
+
+
+def clause_fault(text: str, limits: Limits) -> str | None:
+    """Why `text` cannot stand as a clause, or None when it can."""
+    return _first_failed(_CLAUSE_TESTS, Side(text), limits)
+
+
+def phrase_fault(text: str, limits: Limits) -> str | None:
+    """Why `text` cannot stand as a noun phrase, or None when it can."""
+    return _first_failed(_PHRASE_TESTS, Side(text), limits)
+
+
+def _first_failed(tests: tuple[tuple[str, Test], ...], side: Side, limits: Limits) -> str | None:
+    for reason, fails in tests:
+        if fails(side, limits):
+            return reason
+    return None
+
+
+def opens_clause(text: str) -> bool:
+    """Whether `text` begins with a subject of its own: a pronoun, a determiner, a name or a bare noun."""
+    tokens = text.split(None, 2)
+    if len(tokens) < 2:
+        return False
+    first, second = (token.replace("’", "'").strip(_EDGES) for token in tokens[:2])
+    small = first.lower()
+    if small == "that":
+        return second in lexicon.AUXILIARIES
+    if small.partition("'")[0] in lexicon.OPENERS or (first[:1].isupper() and small not in lexicon.NO_SUBJECT):
+        return True
+    return (small.endswith("s") or small in lexicon.BARE_NOUNS) and (second == "of" or _is_verb(second))
+
+
+def tells_a_consequence(first: str, second: str) -> bool:
+    """Whether `second` follows from `first` rather than opens a topic: both tell of the past, or it says must.
+
+    In speech a sentence opens with "so" as often to go on as to conclude.
+    """
+    before, after = Side(first), Side(second)
+    if _TOPIC.match(after.small) or _REMARK.match(before.small):
+        return False
+    if _MUST.search(after.small) or after.tokens[0] in ("he", "she"):
+        return True
+    return any(map(_is_past, after.tokens[1:5])) and any(map(_is_past, before.tokens[1:]))
+
+
+def tells_of_trouble(text: str) -> bool:
+    """Whether `text` says that something is missing, wrong or too much: what people act upon."""
+    return _TROUBLE.search(Side(text).small) is not None
+
+
+def _has_other_cue(side: Side, _limits: Limits) -> bool:
+    return not side.words.isdisjoint(lexicon.CUES) or bool(
+        not side.words.isdisjoint(lexicon.CUE_PARTS) and _OTHER_CUE.search(side.small)
+    )
+
+
+def _is_cut_off(side: Side, _limits: Limits) -> bool:
+    last = side.tokens[-1]
+    return (
+        last in lexicon.DANGLING or last.endswith("'s") or bool("," in side.small and _CUT_OFF.search(side.small))
+    )
+
+
+def _lacks_subject(side: Side, _limits: Limits) -> bool:
+    first = side.tokens[0]
+    if first in lexicon.NO_SUBJECT or _is_order(side.tokens):
+        return True
+    return not (side.text[0].isupper() or first in lexicon.LEAD_INS or opens_clause(side.text))
+
+
+def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
+    rest = side.text.partition(", ")[2]
+    if _SUBORDINATE.match(side.small):
+        return not opens_clause(rest)
+    # "In winter we stay in": after a preposition the subject shows only as a pronoun or behind a comma.
+    return side.tokens[0] in lexicon.PREPOSITIONS and not rest and side.words.isdisjoint(lexicon.PRONOUNS)
+
+
+_SHARED_TESTS: tuple[tuple[str, Test], ...] = (
+    ("too short", lambda side, limits: len(side.tokens) < limits.min_words),
+    ("too long", lambda side, limits: len(side.tokens) > limits.max_words),
+    ("a question", lambda side, _limits: "?" in side.text),
+    ("a piece of a quotation", lambda side, _limits: find_quote(side.text) >= 0 or _SPEECH_TAG.match(side.small)),
+    ("markup", lambda side, _limits: _MARKUP.search(side.text)),
+    ("another connective", _has_other_cue),
+    ("cut off", _is_cut_off),
+    ("no content", lambda side, _limits: lexicon.EMPTY_WORDS.issuperset(side.words)),
+)
+_CLAUSE_TESTS: tuple[tuple[str, Test], ...] = (
+    *_SHARED_TESTS,
+    ("a condition or a comparison", _lacks_main_clause),
+    ("no subject", _lacks_subject),
+    ("no verb", lambda side, _limits: not _has_main_verb(side.tokens)),
+    ("an embedded question", lambda side, _limits: not side.words.isdisjoint(lexicon.WONDERING)),
+)
+_PHRASE_TESTS: tuple[tuple[str, Test], ...] = (
+    *_SHARED_TESTS,
+    ("not a noun phrase", lambda side, _limits: "," in side.text),
+    ("not a noun phrase", lambda side, _limits: not side.words.isdisjoint(lexicon.CLAUSE_WORDS)),
+    ("not a noun phrase", lambda side, _limits: side.tokens[0] in lexicon.NO_PHRASE),
+)
+
+
+def _is_order(tokens: list[str]) -> bool:
+    """An imperative: a verb's base form opens the side and is not the subject of a verb ("work was slow")."""
+    return tokens[0] in lexicon.BASE_VERBS and not any(
+        _is_verb(token) and token not in lexicon.BASE_VERBS for token in tokens[1:2]
+    )
+
+
+def _has_main_verb(tokens: list[str]) -> bool:
+    """Whether a word looks like a finite verb of the main clause.
+
+    A word that may be a noun ("the approach") counts only after a subject, a relative clause's verb not at all.
+    """
+    if tokens[0] in lexicon.SUBJECTS or ("'" in tokens[0] and _is_verb(tokens[0])):
+        return True
+    in_relative = False
+    for before, token in pairwise(tokens):
+        if token in lexicon.RELATIVES or (token == "that" and not _is_verb(before)):
+            in_relative = True
+        elif _is_verb_after(before, token):
+            if not in_relative:
+                return True
+        elif in_relative and _is_verb(before):
+            in_relative = False
+    return tokens[0] in lexicon.DETERMINERS and any(map(_is_noun_and_verb, tokens[1:3], tokens[2:4]))
+
+
+def _is_verb_after(before: str, token: str) -> bool:
+    if token in lexicon.MAYBE_NOUNS or token.endswith("ed"):
+        return before not in lexicon.BEFORE_NOUNS and "-" not in token and _is_verb(token)
+    return _is_verb(token)
+
+
+def _is_noun_and_verb(noun: str, verb: str) -> bool:
+    """As in "my aunt knits": a noun that is no plural, then a word in -s."""
+    return verb.endswith("s") and not noun.endswith("s") and verb not in lexicon.NO_VERB
+
+
+def _is_verb(token: str) -> bool:
+    if token in lexicon.VERBS or _ends_as_past(token):
+        return True
+    base, apostrophe, ending = token.partition("'")
+    if not apostrophe:
+        return False
+    return ending in ("re", "m", "ll", "ve", "d", "t") or (ending == "s" and base in lexicon.OPENERS)
+
+
+def _is_past(token: str) -> bool:
+    return token in lexicon.PAST or _ends_as_past(token)
+
+
+def _ends_as_past(token: str) -> bool:
+    return token.endswith("ed") and len(token) > 3 and token not in lexicon.NO_PAST

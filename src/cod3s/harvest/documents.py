@@ -1,0 +1,101 @@
+"""Read raw text in pieces of bounded size. A path in, pieces of text out; knows nothing about what they say.
+
+Plain text (.txt, .md and any other name), JSON lines (.jsonl), each also .gz and .zst, and Parquet (.parquet).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cod3s.errors import FileFormatError, did_you_mean, require
+from cod3s.files.disk import existing_file, open_text
+from cod3s.files.sentences import read_column
+from cod3s.harvest.splitting import sentences
+
+PIECE = 1 << 18  # characters: enough to keep a process busy for a moment, few enough to hold dozens of
+
+# A sentence that opens like this may take its cause from the one before: no cut between the two.
+_REFERS_BACK = re.compile(
+    r"\W*(?:and |but )?(?:so|therefore|thus|hence|consequently|that|this|as a)\b", re.IGNORECASE
+)
+
+Errors = Literal["strict", "replace"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some whole paragraphs of a file; of a paragraph that is too long, some whole sentences."""
+
+    source: str  # the file's name without its folder
+    text: str
+
+
+def read_pieces(path: Path, *, text_field: str, errors: Errors = "strict") -> Iterator[Piece]:
+    """The text of `path` (`-` is standard input) in order, in pieces of about `PIECE` characters."""
+    source = "-" if str(path) == "-" else path.name
+    for text in _cut_to_size(_blocks(path, text_field, errors)):
+        yield Piece(source, text)
+
+
+def _blocks(path: Path, text_field: str, errors: Errors) -> Iterator[str]:
+    if ".parquet" in path.suffixes:
+        yield from _parquet_texts(path, text_field)
+        return
+    with open_text(path, errors) as stream:
+        if ".jsonl" in path.suffixes:
+            for text in read_column(stream, path, text_field):
+                yield text + "\n\n"
+        else:
+            while block := stream.read(PIECE):
+                yield block
+
+
+def _parquet_texts(path: Path, text_field: str) -> Iterator[str]:
+    if path.suffix != ".parquet":
+        raise FileFormatError(
+            f"{path}: a compressed Parquet file cannot be read in pieces",
+            hint="decompress it; Parquet compresses its own columns",
+        )
+    arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
+    try:
+        with parquet.ParquetFile(existing_file(path)) as file:
+            field = {field.name: field.type for field in file.schema_arrow}.get(text_field)
+            if field is None:
+                raise FileFormatError(
+                    f"{path} has no column {text_field!r}", hint=did_you_mean(text_field, file.schema_arrow.names)
+                )
+            if not (arrow.types.is_string(field) or arrow.types.is_large_string(field)):
+                raise FileFormatError(f"{path}: column {text_field!r} holds {field}, text was needed")
+            for batch in file.iter_batches(batch_size=256, columns=[text_field]):
+                for text in batch.column(0):
+                    yield (text.as_py() or "") + "\n\n"
+    except arrow.ArrowException as error:
+        raise FileFormatError(f"{path} is not a readable Parquet file: {error}") from error
+
+
+def _cut_to_size(blocks: Iterable[str]) -> Iterator[str]:
+    """The same text in pieces that end where no pair can be cut in two."""
+    rest = ""
+    for block in blocks:
+        rest += block
+        while len(rest) >= PIECE:
+            cut = _last_safe_cut(rest[: 2 * PIECE])
+            yield rest[:cut]
+            rest = rest[cut:]
+    if rest:
+        yield rest
+
+
+def _last_safe_cut(text: str) -> int:
+    """Where to cut: after the last blank line, else between sentences, else at a space, else at the end."""
+    blank = text.rfind("\n\n")
+    if blank >= 0:
+        return blank + 2
+    end = len(text)
+    for sentence in reversed(sentences(text[-PIECE // 8 :])[1:]):
+        end = text.rindex(sentence, 0, end)
+        if not _REFERS_BACK.match(sentence):
+            return end
+    return text.rfind(" ") + 1 or len(text)

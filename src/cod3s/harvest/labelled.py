@@ -1,0 +1,94 @@
+"""Compare the harvest with a labelled file. A path in, precision and recall by pattern out.
+
+Each line is a JSON object: `text`, `expected` (a list of [cause, effect, pattern]), `reason`, and maybe `part`.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import FileFormatError
+from cod3s.files.disk import open_text
+from cod3s.harvest.extract import find_pairs
+
+Triple = tuple[str, str, str]  # cause, effect, pattern
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A labelled text, and what the harvest found in it."""
+
+    text: str
+    part: str
+    expected: frozenset[Triple]
+    found: frozenset[Triple]
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many pairs were expected, found, and found right: all three parts of a pair equal."""
+
+    name: str
+    expected: int
+    found: int
+    right: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share of the found that is right; None where nothing was found."""
+        return self.right / self.found if self.found else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the expected that was found; None where nothing was expected."""
+        return self.right / self.expected if self.expected else None
+
+    def as_record(self) -> dict[str, Any]:
+        """The score as a JSON object."""
+        return {**asdict(self), "precision": self.precision, "recall": self.recall}
+
+
+def read_passages(path: Path) -> list[Passage]:
+    """The labelled passages of `path`, each harvested with the default limits."""
+    with open_text(path) as stream:
+        return [
+            passage
+            for number, line in enumerate(stream, 1)
+            for passage in _passage(line, f"{path}, line {number}")
+        ]
+
+
+def score_patterns(passages: list[Passage]) -> list[Score]:
+    """A score for each pattern, then one for each part of the file, then one for all of it."""
+    names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.found})
+    rows = [_score(name, passages, pattern=name) for name in names]
+    for part in sorted({passage.part for passage in passages} - {""}):
+        rows.append(_score(f"part: {part}", [passage for passage in passages if passage.part == part]))
+    return [*rows, _score("all", passages)]
+
+
+def _passage(line: str, place: str) -> Iterator[Passage]:
+    if not line.strip():
+        return
+    try:
+        record = json.loads(line)
+        expected = frozenset((str(cause), str(effect), str(name)) for cause, effect, name in record["expected"])
+        text, part = str(record["text"]), str(record.get("part", ""))
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(
+            f"{place}: not a labelled passage ({error!r})",
+            hint='{"text": "…", "expected": [["cause", "effect", "pattern"]], "reason": "…"}',
+        ) from error
+    pairs = find_pairs(text).pairs
+    yield Passage(text, part, expected, frozenset((pair.cause, pair.effect, pair.pattern) for pair in pairs))
+
+
+def _score(name: str, passages: list[Passage], pattern: str | None = None) -> Score:
+    expected = found = right = 0
+    for passage in passages:
+        wanted = {triple for triple in passage.expected if pattern in (None, triple[2])}
+        got = {triple for triple in passage.found if pattern in (None, triple[2])}
+        expected, found, right = expected + len(wanted), found + len(got), right + len(wanted & got)
+    return Score(name, expected, found, right)

@@ -1,0 +1,1 @@
+"""Collect ratings: the server, its pages and the store."""

@@ -1,0 +1,75 @@
+"""Who rates what: each rater's own order, checks spread through it, items with the fewest raters first.
+
+Plain values in and out; the store calls it inside the transaction that writes the choice down.
+"""
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cod3s.judge.study.study import CHECK, Item, Study
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The rule of a study. Rated items and checks are named by their ids."""
+
+    seed: int
+    raters_per_item: int
+    per_rater: int
+    items: tuple[str, ...]
+    checks: tuple[str, ...]
+    _known_checks: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_known_checks", frozenset(self.checks))
+
+    @property
+    def total(self) -> int:
+        """What one rater is given in all, as long as there is enough to rate."""
+        return min(self.per_rater, len(self.items)) + len(self.checks)
+
+    def next(self, rater: str, given: Sequence[str], load: Mapping[str, int]) -> str | None:
+        """The next item of `rater`, or None at the end.
+
+        `given` is what the rater had so far, `load` how many raters each item has. An item gets more raters than
+        asked for only once every item has enough; until then a rater who can only do full items is done.
+        """
+        place = len(given) + 1
+        if place > self.total:
+            return None
+        seen = [item for item in given if item in self._known_checks]
+        if place in self.check_places(rater):
+            return self._shuffled_checks(rater)[len(seen)]
+        free = set(self.items).difference(given)
+        if any(load.get(item, 0) < self.raters_per_item for item in self.items):
+            free = {item for item in free if load.get(item, 0) < self.raters_per_item}
+        if not free:
+            return None
+        return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
+
+    def check_places(self, rater: str) -> set[int]:
+        """Where `rater` meets the checks, from 1: one somewhere in each of as many equal stretches."""
+        generator = random.Random(f"{self.seed} {rater} places")
+        number = len(self.checks)
+        bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []
+        return {generator.randrange(low, high) + 1 for low, high in pairwise(bounds)}
+
+    def _shuffled_checks(self, rater: str) -> list[str]:
+        return sorted(self.checks, key=lambda check: self._draw(rater, check))
+
+    def _draw(self, rater: str, item: str) -> bytes:
+        return hashlib.sha256(f"{self.seed} {rater} {item}".encode()).digest()
+
+
+def assignment_of(study: Study, items: Sequence[Item]) -> Assignment:
+    """The rule of `study` for its items."""
+    return Assignment(
+        seed=study.seed,
+        raters_per_item=study.raters_per_item,
+        per_rater=study.per_rater,
+        items=tuple(item.id for item in items if item.kind != CHECK),
+        checks=tuple(item.id for item in items if item.kind == CHECK),
+    )

@@ -1,0 +1,70 @@
+"""What the administrator sees while a study runs: coverage of the items, how every rater works, plain means.
+
+The analysis proper, with its intervals and tests, is `cod3s judge analyse`; here are counts to watch.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+from cod3s.judge.collect.store import Store
+from cod3s.judge.results.raters import RaterReport, report_raters
+from cod3s.judge.study.study import CHECK, Item, Rating, Study
+
+
+def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[str, Any]:
+    """Counts of a running study, as JSON."""
+    ratings, known = store.ratings(), {item.id: item for item in items}
+    rated = [item for item in items if item.kind != CHECK]
+    load = Counter(rating.item for rating in ratings if known[rating.item].kind != CHECK)
+    wanted = len(rated) * study.raters_per_item
+    return {
+        "name": study.name,
+        "items": len(rated),
+        "checks": len(items) - len(rated),
+        "raters_per_item": study.raters_per_item,
+        "ratings": load.total(),
+        "wanted": wanted,
+        "done": sum(min(load[item.id], study.raters_per_item) for item in rated) / wanted if wanted else 1.0,
+        "coverage": dict(sorted(Counter(load[item.id] for item in rated).items())),
+        "raters": _raters(study, known, store, ratings),
+        "means": _means(known, ratings),
+    }
+
+
+def _raters(study: Study, items: dict[str, Item], store: Store, ratings: list[Rating]) -> list[dict[str, Any]]:
+    raters = store.raters()
+    reports = report_raters(ratings, items, study.exclusion, {rater.id: rater.id for rater in raters})
+    last = {rating.rater: rating.at for rating in sorted(ratings, key=lambda rating: rating.at)}
+    return [
+        {
+            "name": rater.name or rater.external or rater.id,
+            "origin": rater.origin,
+            "joined": rater.created,
+            "last": last.get(rater.id, ""),
+            "finished": rater.finished,
+            **_worked(reports.get(rater.id)),
+        }
+        for rater in raters
+    ]
+
+
+def _worked(report: RaterReport | None) -> dict[str, Any]:
+    names = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reasons")
+    values = asdict(report) if report else {"ratings": 0, "checks": 0, "failed_checks": 0, "reasons": ()}
+    return {name: values.get(name) for name in names}
+
+
+def _means(items: dict[str, Item], ratings: list[Rating]) -> list[dict[str, Any]]:
+    """The mean score of all rated answers of each system, and of the gold alternatives, by relation."""
+    scores: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rating in ratings:
+        item = items[rating.item]
+        for name in {credit.system for credit in item.of} | ({f"gold, {item.label}"} if item.label else set()):
+            scores[item.relation, name].append(rating.score)
+    return [
+        {"relation": relation, "system": name, "mean": fmean(own), "ratings": len(own)}
+        for (relation, name), own in sorted(scores.items())
+    ]

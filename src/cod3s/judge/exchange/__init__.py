@@ -1,0 +1,1 @@
+"""Exchange a study with other annotation platforms."""

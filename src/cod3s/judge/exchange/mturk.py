@@ -1,0 +1,139 @@
+"""Mechanical Turk: a study's items ↔ a batch (a page and a CSV of HITs) and the CSV of its results.
+
+A HIT holds several statements and at least two attention checks, as in the paper's appendix. The page shows
+`${statement_1}`, `${statement_2}`, …; the results bring back `Input.id_1`, … beside the answers. Neither names a
+system.
+"""
+
+import html
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.evaluate.report import open_template
+from cod3s.files.disk import open_text, write_text
+from cod3s.files.tables import Row, Table
+from cod3s.judge.exchange.incoming import BadRow, Incoming
+from cod3s.judge.exchange.spreadsheet import write_csv
+from cod3s.judge.study.study import CHECK, Item, Study
+
+PAGE, BATCH = "template.html", "batch.csv"
+PER_HIT, CHECKS_PER_HIT = 20, 2
+_REJECTED = "Rejected"
+
+
+def write_batch(
+    folder: Path, study: Study, items: Sequence[Item], *, per_hit: int = PER_HIT, checks: int = CHECKS_PER_HIT
+) -> int:
+    """Write the page and the CSV of HITs into `folder`; how many HITs there are."""
+    hits = make_hits(items, per_hit=per_hit, checks=checks, seed=study.seed)
+    slots = len(hits[0])
+    columns = [f"{name}_{slot}" for slot in range(1, slots + 1) for name in ("id", "statement")]
+    rows = [[cell for item in hit for cell in (item.id, page_text(item.statement))] for hit in hits]
+    write_csv(folder / BATCH, columns, rows)
+    write_text(folder / PAGE, render_template(study, slots))
+    return len(hits)
+
+
+def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) -> list[list[Item]]:
+    """The items in groups of one size with checks mixed in.
+
+    Where the last group would be short, items from the first groups fill it up, and are rated once more by others.
+    """
+    rated = [item for item in items if item.kind != CHECK]
+    attention = [item for item in items if item.kind == CHECK]
+    share = min(checks, len(attention))
+    if not rated or per_hit - share < 1:
+        raise Cod3sError(f"a HIT of {per_hit} statements leaves no place for answers beside {share} checks")
+    number = math.ceil(len(rated) / (per_hit - share))
+    size = math.ceil(len(rated) / number)
+    filled = [*rated, *rated[: number * size - len(rated)]]
+    shuffle = random.Random(f"{seed} hits")
+    hits = []
+    for hit in range(number):
+        group = filled[hit * size : (hit + 1) * size]
+        group += [attention[(hit * share + place) % len(attention)] for place in range(share)]
+        shuffle.shuffle(group)
+        hits.append(group)
+    return hits
+
+
+def page_text(text: str) -> str:
+    """The text as it stands in the page: Mechanical Turk puts cells into HTML as they are, and refuses emoji.
+
+    A first character that a spreadsheet would take for a formula is an entity, too.
+    """
+    escaped = html.escape(text).encode("ascii", "xmlcharrefreplace").decode()
+    return f"&#{ord(escaped[0])};{escaped[1:]}" if escaped[:1] in tuple("=+-@") else escaped
+
+
+def render_template(study: Study, slots: int) -> str:
+    """The page of a HIT with so many statements."""
+    template = open_template(Path(__file__).parent / "mturk.html.jinja")
+    page: str = template.render(
+        study=study, slots=range(1, slots + 1), paragraphs=study.instructions.split("\n\n")
+    )
+    return page + "\n"
+
+
+def read_results(path: Path) -> Iterator[Incoming | BadRow]:
+    """The ratings of a results file; assignments that were rejected are left out."""
+    with open_text(path) as stream:
+        table = Table(stream, str(path), "csv")
+        slots = [name.removeprefix("Input.id_") for name in table.header if name.startswith("Input.id_")]
+        if not slots or "WorkerId" not in table.header:
+            raise FileFormatError(
+                f"{path} has no columns Input.id_1 and WorkerId", hint="it takes the results of an exported batch"
+            )
+        for row in table:
+            yield from _assignment(dict(zip(table.header, row.record, strict=True)), row, slots)
+
+
+def _assignment(cells: dict[str, str], row: Row, slots: Sequence[str]) -> Iterator[Incoming | BadRow]:
+    if cells.get("AssignmentStatus") == _REJECTED:
+        return
+    place = f"line {row.line}"
+    try:
+        answers = _answers(cells)
+        seconds = float(cells.get("WorkTimeInSeconds") or 0) / len(slots)
+    except (ValueError, AttributeError) as error:
+        yield BadRow(place, f"not an answer of this page ({error})")
+        return
+    for slot in slots:
+        own = answers.get(f"score_{slot}")
+        where = f"{place}, statement {slot}"
+        if own is None:
+            yield BadRow(where, "no score")
+        else:
+            event = cells.get("AssignmentId", "")
+            yield Incoming(where, cells["WorkerId"], cells[f"Input.id_{slot}"], own, seconds, event)
+
+
+def _answers(cells: dict[str, str]) -> dict[str, str]:
+    """The chosen value of every field, in whichever of three ways the site wrote it.
+
+    `Answer.score_1` holds the value; or `Answer.score_1.3` says true; or `Answer.taskAnswers` holds both as JSON.
+    """
+    found: dict[str, str] = {}
+    for name, value in cells.items():
+        if name == "Answer.taskAnswers" and value:
+            content = json.loads(value)
+            for part in content if isinstance(content, list) else [content]:
+                found |= {field: own for field, one in part.items() if (own := _chosen(one)) is not None}
+        elif name.startswith("Answer.score_") and value:
+            field, _, option = name.removeprefix("Answer.").partition(".")
+            if not option:
+                found[field] = value
+            elif value.lower() == "true":
+                found[field] = option
+    return found
+
+
+def _chosen(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return next((option for option, chosen in value.items() if chosen is True), None)
+    return str(value)

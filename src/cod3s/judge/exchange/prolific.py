@@ -1,0 +1,71 @@
+"""Prolific: a study → what its site needs to send raters to `cod3s judge serve`, and whom to pay afterwards.
+
+prolific/
+  prolific-study.json    the body of an API call that makes the study; the web form has the same fields
+  participants.csv       who came, what they finished, and whom the study's rule excludes; it holds Prolific ids
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError
+from cod3s.files.disk import write_json
+from cod3s.judge.collect.desk import PROLIFIC
+from cod3s.judge.exchange.spreadsheet import write_csv
+from cod3s.judge.results.raters import RaterReport
+from cod3s.judge.study.design import raters_needed
+from cod3s.judge.study.study import CHECK, Item, Rater, Study
+
+STUDY, PARTICIPANTS = "prolific-study.json", "participants.csv"
+_PLACEHOLDERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+_SECONDS = 9.0  # a statement, reading and choosing: a guess, for the owner to correct
+_COLUMNS = ("participant_id", "session_id", "finished", "ratings", "minutes", "checks_failed", "excluded_because")
+
+
+def write_prolific(
+    folder: Path,
+    study: Study,
+    items: Sequence[Item],
+    raters: Sequence[Rater],
+    reports: Mapping[str, RaterReport],
+    url: str,
+) -> None:
+    """Write both files; `url` is where raters reach the server, `reports` are by rater id."""
+    if not url.startswith(("https://", "http://")):
+        raise Cod3sError(f"{url!r} is no address that raters can open", hint="--url https://study.example.org")
+    came = [rater for rater in raters if rater.origin == PROLIFIC]
+    write_json(folder / STUDY, study_body(study, items, url))
+    write_csv(folder / PARTICIPANTS, _COLUMNS, [_row(rater, reports.get(rater.id)) for rater in came])
+
+
+def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
+    """The study as Prolific describes one; the reward is for its owner to fill in."""
+    shown = study.per_rater + sum(item.kind == CHECK for item in items)
+    parameters = "&".join(f"{name}={{{{%{name}%}}}}" for name in _PLACEHOLDERS)
+    return {
+        "name": study.name,
+        "description": study.instructions.split("\n\n")[0],
+        "external_study_url": f"{url.rstrip('/')}/?{parameters}",
+        "prolific_id_option": "url_parameters",
+        "completion_codes": [
+            {
+                "code": study.completion_code,
+                "code_type": "COMPLETED",
+                "actions": [{"action": "MANUALLY_REVIEW"}],
+            }
+        ],
+        "total_available_places": raters_needed(study, items),
+        "estimated_completion_time": ceil(shown * _SECONDS / 60),
+        "reward": None,
+    }
+
+
+def _row(rater: Rater, report: RaterReport | None) -> list[Any]:
+    finished = "yes" if rater.finished else "no"
+    if report is None:
+        return [rater.external, rater.session, finished, 0, 0, 0, ""]
+    minutes = round(report.total_seconds / 60, 1)
+    failed, reasons = report.failed_checks, "; ".join(report.reasons)
+    return [rater.external, rater.session, finished, report.ratings, minutes, failed, reasons]

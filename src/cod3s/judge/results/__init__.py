@@ -1,0 +1,1 @@
+"""Analyse collected ratings."""

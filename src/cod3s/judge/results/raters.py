@@ -1,0 +1,76 @@
+"""How each rater worked, and whose ratings count: items and ratings in, a report a rater out.
+
+The rule that excludes stands in the study and was fixed before anything was collected; here it is only applied.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from cod3s.judge.study.study import CHECK, RIGHT, WRONG, Exclusion, Item, Rating
+
+
+@dataclass(frozen=True)
+class RaterReport:
+    """One rater; `reasons` are the rules that exclude their ratings, none where they count."""
+
+    name: str  # a pseudonym
+    ratings: int  # checks not counted
+    mean: float | None
+    median_seconds: float | None  # None where no time is known, as in some imported ratings
+    total_seconds: float
+    checks: int
+    failed_checks: int
+    gold_gap: float | None  # mean score of right minus wrong gold items
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def excluded(self) -> bool:
+        return bool(self.reasons)
+
+
+def report_raters(
+    ratings: Iterable[Rating], items: Mapping[str, Item], rule: Exclusion, names: Mapping[str, str]
+) -> dict[str, RaterReport]:
+    """A report for every rater with a rating, by their id, in the order of their pseudonyms."""
+    own: dict[str, list[Rating]] = defaultdict(list)
+    for rating in ratings:
+        own[rating.rater].append(rating)
+    return {rater: _report(names[rater], own[rater], items, rule) for rater in sorted(own, key=names.__getitem__)}
+
+
+def _report(name: str, ratings: Sequence[Rating], items: Mapping[str, Item], rule: Exclusion) -> RaterReport:
+    checks = [rating for rating in ratings if items[rating.item].kind == CHECK]
+    rated = [rating for rating in ratings if items[rating.item].kind != CHECK]
+    failed = sum(rating.score not in items[rating.item].expected for rating in checks)
+    times = [rating.seconds for rating in rated]
+    seconds = median(times) if any(times) else None
+    gap = _gold_gap(rated, items)
+    return RaterReport(
+        name=name,
+        ratings=len(rated),
+        mean=fmean(rating.score for rating in rated) if rated else None,
+        median_seconds=seconds,
+        total_seconds=sum(rating.seconds for rating in ratings),
+        checks=len(checks),
+        failed_checks=failed,
+        gold_gap=gap,
+        reasons=tuple(_reasons(failed, seconds, gap, rule)),
+    )
+
+
+def _gold_gap(rated: Sequence[Rating], items: Mapping[str, Item]) -> float | None:
+    right, wrong = (
+        [rating.score for rating in rated if items[rating.item].label == label] for label in (RIGHT, WRONG)
+    )
+    return fmean(right) - fmean(wrong) if right and wrong else None
+
+
+def _reasons(failed: int, seconds: float | None, gap: float | None, rule: Exclusion) -> Iterable[str]:
+    if rule.max_failed_checks is not None and failed > rule.max_failed_checks:
+        yield f"failed {failed} attention checks, more than {rule.max_failed_checks}"
+    if rule.min_median_seconds is not None and seconds is not None and seconds < rule.min_median_seconds:
+        yield f"took {seconds:.1f} s an item, less than {rule.min_median_seconds:g}"
+    if rule.min_gold_gap is not None and gap is not None and gap < rule.min_gold_gap:
+        yield f"rated right gold items {gap:+.2f} above wrong ones, less than {rule.min_gold_gap:+g}"

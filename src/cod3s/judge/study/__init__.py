@@ -1,0 +1,1 @@
+"""Design a study of human plausibility ratings."""

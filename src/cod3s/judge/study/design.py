@@ -1,0 +1,109 @@
+"""Making a study: output files, gold questions and choices in, a study folder and its secret token out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from cod3s import __version__
+from cod3s.corpus.questions import read_questions
+from cod3s.corpus.relations import TEMPLATES
+from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.evaluate.outputs import output_files, read_systems
+from cod3s.files.disk import sha256
+from cod3s.judge.collect.store import timestamp
+from cod3s.judge.collect.tokens import new_code, new_id, new_token, token_hash
+from cod3s.judge.study.checks import attention_checks
+from cod3s.judge.study.items import Systems, answer_items, choose_questions, gold_items, mix
+from cod3s.judge.study.study import CHECK, Exclusion, Item, Study, write_study
+from cod3s.judge.study.wording import INSTRUCTIONS, QUESTION, SCALE
+
+
+@dataclass(frozen=True)
+class Design:
+    """The choices behind a study; `top`: how many answers of a system are rated, by system, "" for the others."""
+
+    name: str = ""
+    seed: int = 1234
+    raters_per_item: int = 4
+    per_rater: int = 50
+    top: Mapping[str, int] | None = None
+    checks: int = 3
+    gold: int | None = None
+    templates: Mapping[str, str] | None = None
+    instructions: str = INSTRUCTIONS
+    question: str = QUESTION
+    completion_code: str = ""
+    exclusion: Exclusion = field(default_factory=Exclusion)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A study that was made. The token is shown once: only its hash is stored."""
+
+    study: Study
+    items: tuple[Item, ...]
+    admin_token: str
+
+    @property
+    def raters_needed(self) -> int:
+        """The fewest raters that it takes."""
+        return raters_needed(self.study, self.items)
+
+
+def raters_needed(study: Study, items: Sequence[Item]) -> int:
+    """The fewest raters who can give every item its ratings; at the end one more may have to fill a gap."""
+    rated = sum(item.kind != CHECK for item in items)
+    return ceil(rated * study.raters_per_item / study.per_rater)
+
+
+def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> Made:
+    """Write the study of `outputs` into `folder`."""
+    systems = read_systems(outputs)
+    templates = {**TEMPLATES, **(design.templates or {})}
+    answers = answer_items(systems, templates, _tops(systems, design.top or {"": 3}))
+    gold = []
+    if questions is not None:
+        gold = gold_items(
+            choose_questions(read_questions(questions), systems, design.gold, design.seed), templates
+        )
+    items = mix(answers, gold, attention_checks(design.checks), design.seed)
+    rated = sum(item.kind != CHECK for item in items)
+    token = new_token()
+    study = Study(
+        id=new_id(),
+        name=design.name or folder.resolve().name,
+        created=timestamp(),
+        seed=design.seed,
+        raters_per_item=design.raters_per_item,
+        per_rater=min(design.per_rater, rated),
+        question=design.question,
+        scale=SCALE,
+        instructions=design.instructions,
+        completion_code=design.completion_code or new_code(),
+        admin_token_hash=token_hash(token),
+        templates={relation: templates[relation] for relation in sorted({item.relation for item in items} - {""})},
+        exclusion=design.exclusion,
+        outputs=_described(outputs, questions, systems),
+        version=__version__,
+    )
+    write_study(folder, study, items)
+    return Made(study, tuple(items), token)
+
+
+def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:
+    unknown = [name for name in top if name and name not in systems]
+    if unknown:
+        raise Cod3sError(f"no outputs of a system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
+    return {system: top.get(system, top.get("", 3)) for system in systems}
+
+
+def _described(outputs: Sequence[Path], questions: Path | None, systems: Systems) -> tuple[dict[str, Any], ...]:
+    """What the items came from: every file with its checksum, every system with its settings."""
+    files = [*output_files(outputs), *([questions] if questions else [])]
+    described: list[dict[str, Any]] = [{"file": file.name, "sha256": sha256(file)} for file in files]
+    described += [
+        {"system": system, "sources": len(sets), "settings": sets[0].settings} for system, sets in systems.items()
+    ]
+    return tuple(described)

@@ -1,0 +1,163 @@
+"""Simulated raters: a study in, ratings out whose truth is known, to rehearse a study and to test its analysis.
+
+A true plausibility stands behind every statement: its system's level, its source's part and its own. A rater adds
+a bias of their own to it, and a noise to every rating, and says the nearest score; a careless one says anything.
+What this implies for the agreement of the raters can be computed, and the analysis must find it.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import Cod3sError, require
+from cod3s.judge.exchange.pseudonyms import SIMULATED
+from cod3s.judge.results.agreement import ordinal_alpha
+from cod3s.judge.study.study import CHECK, RIGHT, WRONG, Item, Rater, Rating, Study
+
+_LEVELS = (0.35, 0.7)  # of the scale: the true level of the worst system and of the best
+_GOLD = {RIGHT: 0.86, WRONG: 0.3}
+_SOURCE_SPREAD, _ANSWER_SPREAD = 0.1, 0.16  # of the scale
+_SECONDS, _CARELESS_SECONDS = 7.0, 1.5  # medians
+_EPOCH = datetime(2000, 1, 1, tzinfo=timezone.utc)
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The raters: how many, how noisy, how differently they use the scale, and how many do not read."""
+
+    raters: int = 8
+    noise: float = 0.8  # standard deviation of a rating, in scores
+    bias: float = 0.4  # standard deviation between raters
+    careless: int = 0
+    seed: int = 1234
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What the raters said, and what an analysis of it should find."""
+
+    raters: tuple[Rater, ...]
+    ratings: tuple[Rating, ...]
+    truths: Mapping[str, float]  # by item; checks have none
+    levels: Mapping[str, float]  # by system, the worst first
+    alpha: float | None  # expected over all items but checks, all raters; None where one rater rates each
+
+
+def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
+    """Let the crowd rate every item by as many raters as the study asks for; the same for the same seed."""
+    if crowd.raters < 1 or min(crowd.noise, crowd.bias) < 0 or not 0 <= crowd.careless <= crowd.raters:
+        raise Cod3sError("a crowd needs a rater, no negative noise or bias, and no more careless ones than raters")
+    top = len(study.scale) - 1
+    levels = system_levels(items, top=top)
+    truths = true_scores(items, levels, top=top, seed=crowd.seed)
+    return rate(study, items, truths, levels, crowd)
+
+
+def system_levels(items: Sequence[Item], *, top: int) -> dict[str, float]:
+    """The true levels of the systems, evenly spread, rising in the order of their names."""
+    systems = sorted({credit.system for item in items for credit in item.of})
+    levels = np.linspace(_LEVELS[0] * top, _LEVELS[1] * top, len(systems))
+    return {name: float(level) for name, level in zip(systems, levels, strict=True)}
+
+
+def true_scores(items: Sequence[Item], levels: Mapping[str, float], *, top: int, seed: int) -> dict[str, float]:
+    """The true plausibility of every item that is no check; of several systems, the mean of their levels."""
+    generator = np.random.default_rng(seed)
+    sources: dict[tuple[str, str], float] = {}
+    truths = {}
+    for item in sorted(items, key=lambda item: item.id):
+        if item.kind == CHECK:
+            continue
+        own = float(generator.normal(0, _ANSWER_SPREAD * top))
+        if item.label:
+            truths[item.id] = _GOLD[item.label] * top + own / 2
+            continue
+        place = (item.relation, item.source)
+        sources.setdefault(place, float(generator.normal(0, _SOURCE_SPREAD * top)))
+        level = float(np.mean([levels[credit.system] for credit in item.of]))
+        truths[item.id] = level + sources[place] + own
+    return truths
+
+
+def rate(
+    study: Study, items: Sequence[Item], truths: Mapping[str, float], levels: Mapping[str, float], crowd: Crowd
+) -> Simulation:
+    """Let the crowd rate items whose true plausibility is given."""
+    generator = np.random.default_rng(crowd.seed + 1)
+    top = len(study.scale) - 1
+    biases = generator.normal(0, crowd.bias, size=crowd.raters)
+    raters = tuple(_rater(number, crowd) for number in range(crowd.raters))
+    ratings: list[Rating] = []
+    for item, numbers in _plan(study, items, crowd):
+        for number in numbers:
+            if number < crowd.careless:
+                score, pace = int(generator.integers(0, top + 1)), _CARELESS_SECONDS
+            elif item.kind == CHECK:
+                score, pace = item.expected[0], _SECONDS
+            else:
+                said = truths[item.id] + biases[number] + generator.normal(0, crowd.noise)
+                score, pace = int(np.clip(np.floor(said + 0.5), 0, top)), _SECONDS
+            seconds = round(pace * float(generator.lognormal(0, 0.5)), 2)
+            ratings.append(_rating(raters[number], item, score, seconds, len(ratings)))
+    return Simulation(raters, tuple(ratings), truths, levels, _implied(study, items, truths, biases, crowd))
+
+
+def score_probabilities(centres: Array, noise: float, top: int) -> Array:
+    """How likely each score is where a rater stands at each centre: (centres, scores)."""
+    borders = np.arange(top) + 0.5
+    if noise == 0:
+        below = (centres[:, None] < borders).astype(np.float64)
+    else:
+        below = require("scipy.special", "evaluate").ndtr((borders - centres[:, None]) / noise)
+    ends = np.ones((len(centres), 1))
+    probabilities: Array = np.diff(np.hstack([0 * ends, below, ends]), axis=1)
+    return probabilities
+
+
+def _implied(
+    study: Study, items: Sequence[Item], truths: Mapping[str, float], biases: Array, crowd: Crowd
+) -> float | None:
+    """Alpha of the coincidences that are expected of these raters."""
+    top = len(study.scale) - 1
+    expected = np.zeros((top + 1, top + 1))
+    for item, numbers in _plan(study, items, crowd):
+        if item.kind == CHECK or len(numbers) < 2:
+            continue
+        own = score_probabilities(truths[item.id] + biases[numbers], crowd.noise, top)  # (raters, scores)
+        own[np.array(numbers) < crowd.careless] = 1 / (top + 1)
+        whole = own.sum(axis=0)
+        expected += (np.outer(whole, whole) - own.T @ own) / (len(numbers) - 1)
+    alpha = float(ordinal_alpha(expected)) if expected.any() else float("nan")
+    return None if np.isnan(alpha) else alpha
+
+
+def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> list[tuple[Item, list[int]]]:
+    """Who rates what: checks everybody, other items, in an order drawn by lot, the next few raters in turn."""
+    share = min(study.raters_per_item, crowd.raters)
+    plan, turn = [], 0
+    for item in random.Random(f"{crowd.seed} plan").sample(items, len(items)):
+        if item.kind == CHECK:
+            plan.append((item, list(range(crowd.raters))))
+        else:
+            plan.append((item, [(turn + step) % crowd.raters for step in range(share)]))
+            turn += share
+    return plan
+
+
+def _rater(number: int, crowd: Crowd) -> Rater:
+    name = f"{SIMULATED}-{crowd.seed}-{number + 1}"
+    return Rater(id=name, origin=SIMULATED, created=_time(number), external=name, finished=_time(number))
+
+
+def _rating(rater: Rater, item: Item, score: int, seconds: float, place: int) -> Rating:
+    return Rating(rater.id, item.id, score, seconds, _time(place), key=f"{SIMULATED}-{item.id}")
+
+
+def _time(seconds: float) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,159 @@
+"""What a study is made of, and its folder: `study.json` (what was fixed before collection) and `items.jsonl`.
+
+Ratings are not here: they live in the store. Nothing in this module knows about pages or databases.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import open_text, read_json, replaced_file, replaced_folder, write_json
+
+STUDY_FILE = "study.json"
+ITEMS_FILE = "items.jsonl"
+_FORMAT = 1
+
+ANSWER, CHECK, GOLD = "answer", "check", "gold"
+"""Kinds of items: a system's answer, an attention check, a known right or wrong alternative."""
+RIGHT, WRONG = "right", "wrong"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """One place in the outputs where an item's statement stands."""
+
+    system: str
+    place: int  # among the answers of its record, from 1
+    rank: int | None = None  # by likelihood among the same answers, from 1; None where no likelihoods are known
+
+
+@dataclass(frozen=True)
+class Item:
+    """One statement to rate, once for all systems that wrote it.
+
+    `label` is `right` or `wrong` where the statement is a gold alternative; an answer that happens to be one has
+    both `of` and `label`, so whoever wants the gold items asks for the label, not for the kind.
+    """
+
+    id: str
+    kind: str
+    statement: str
+    relation: str = ""
+    source: str = ""
+    target: str = ""
+    of: tuple[Credit, ...] = ()
+    expected: tuple[int, ...] = ()  # the scores that pass, for checks
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Whose ratings do not count, fixed before any is collected. None switches a rule off."""
+
+    max_failed_checks: int | None = 1  # more failures than this exclude a rater
+    min_median_seconds: float | None = 1.0  # a lower median time an item excludes
+    min_gold_gap: float | None = None  # mean score of right minus wrong gold items; a smaller gap excludes
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that is fixed when a study is made."""
+
+    id: str  # random; the database of another study is refused by it
+    name: str
+    created: str
+    seed: int
+    raters_per_item: int
+    per_rater: int  # items that one rater is given, checks not counted
+    question: str
+    scale: tuple[str, ...]  # the label of every score, from 0
+    instructions: str  # paragraphs with empty lines between them
+    completion_code: str
+    admin_token_hash: str
+    templates: Mapping[str, str] = field(default_factory=dict)  # relation → its completed statement
+    exclusion: Exclusion = field(default_factory=Exclusion)
+    claim_minutes: int = 60  # an item shown and not rated for so long is free for others again
+    outputs: tuple[Mapping[str, Any], ...] = ()  # the files read: name, SHA-256, systems and their settings
+    version: str = ""
+    format: int = _FORMAT
+
+
+@dataclass(frozen=True)
+class Rater:
+    """Someone who rates. `external` is the id that another place knows them by, such as Prolific's."""
+
+    id: str
+    origin: str  # page, prolific, import or simulated
+    created: str
+    name: str = ""
+    external: str = ""
+    session: str = ""
+    finished: str = ""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """One score that one rater gave. `key` names the click: the same key saved twice is saved once."""
+
+    rater: str
+    item: str
+    score: int
+    seconds: float
+    at: str  # UTC, ISO 8601
+    revision: int = 1  # counts the times that the rater changed it, from 1
+    key: str = ""
+
+
+def write_study(folder: Path, study: Study, items: Sequence[Item]) -> None:
+    """Write a new study folder, all or nothing; a folder that holds a study already is refused."""
+    if folder.exists() and any(folder.iterdir()):
+        raise Cod3sError(f"{folder} is not empty", hint="a study is made once; name a new folder")
+    with replaced_folder(folder) as partial:
+        write_json(partial / STUDY_FILE, asdict(study))
+        with replaced_file(partial / ITEMS_FILE) as file, file.open("w", encoding="utf-8") as stream:
+            for item in items:
+                stream.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
+
+
+def read_study(folder: Path) -> Study:
+    """The study in `folder`."""
+    if not (folder / STUDY_FILE).is_file():
+        raise Cod3sError(
+            f"{folder} holds no study", hint="make one with `cod3s judge new outputs/*.jsonl -o study/`"
+        )
+    content = read_json(folder / STUDY_FILE)
+    if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+        raise FileFormatError(f"{folder / STUDY_FILE} does not describe a study")
+    if content["format"] > _FORMAT:
+        raise FileFormatError(f"{folder} has the newer format {content['format']}", hint="upgrade cod3s")
+    try:
+        return Study(
+            **{
+                **content,
+                "scale": tuple(content["scale"]),
+                "outputs": tuple(content["outputs"]),
+                "exclusion": Exclusion(**content["exclusion"]),
+            }
+        )
+    except (KeyError, TypeError) as error:
+        raise FileFormatError(f"{folder / STUDY_FILE} does not describe a study ({error})") from error
+
+
+def read_items(folder: Path) -> list[Item]:
+    """The items of the study in `folder`, in the study's order."""
+    found = []
+    with open_text(folder / ITEMS_FILE) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                found.append(_item(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileFormatError(f"{folder / ITEMS_FILE}, line {number}: not an item ({error})") from error
+    return found
+
+
+def _item(content: Any) -> Item:
+    credits = tuple(Credit(**credit) for credit in content["of"])
+    return Item(**{**content, "of": credits, "expected": tuple(content["expected"])})

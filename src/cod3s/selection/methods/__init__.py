@@ -1,0 +1,1 @@
+"""The ways to select k of n candidates."""

@@ -1,0 +1,38 @@
+"""Locality-sensitive hashing: vectors → signatures whose Hamming distance follows the angle."""
+
+from cod3s.signatures.apart import Apart, keep_apart
+from cod3s.signatures.bits import (
+    MAX_BITS,
+    Bits,
+    Packed,
+    check_bits,
+    cosine_estimate,
+    from_text,
+    hamming,
+    pack,
+    to_text,
+    unpack,
+)
+from cod3s.signatures.codes import CODES, SEED, Code, itq_code, load_code, median_code, random_code
+
+__all__ = [
+    "CODES",
+    "MAX_BITS",
+    "SEED",
+    "Apart",
+    "Bits",
+    "Code",
+    "Packed",
+    "check_bits",
+    "cosine_estimate",
+    "from_text",
+    "hamming",
+    "itq_code",
+    "keep_apart",
+    "load_code",
+    "median_code",
+    "pack",
+    "random_code",
+    "to_text",
+    "unpack",
+]

@@ -1,0 +1,115 @@
+"""Signs sentences: text → vectors → signatures, with margins and pairwise distances."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from pathlib import Path
+
+from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
+from cod3s.errors import EncoderError, SentenceError, UsageError
+from cod3s.records import SentencePair, SignedSentence
+from cod3s.signatures import SEED, Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
+from cod3s.text import clean, for_embedding
+
+BITS = 16  # of a signature where nothing else is said: the paper's
+# Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
+# margin is larger than this is the same in every batch, on every run (docs/encoders.md).
+FRAGILE_MARGIN = 1e-5
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What `sign` gives back: the settings that made the signatures, the sentences, and their pairs."""
+
+    encoder: str
+    code: str
+    bits: int
+    seed: int
+    sentences: tuple[SignedSentence, ...]
+    pairs: tuple[SentencePair, ...]
+
+
+def sign(
+    sentences: Sequence[str],
+    *,
+    encoder: Encoder | str = "fast",
+    code: Code | None = None,
+    bits: int = BITS,
+    seed: int = SEED,
+    with_pairs: bool = True,
+) -> Signed:
+    """Signatures of `sentences` with margins, and (quadratic in their number) all pairs compared."""
+    if isinstance(sentences, str):
+        raise SentenceError("one sentence was given where a list of them is needed", hint="put it in a list")
+    texts = [clean(sentence) for sentence in sentences]
+    encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    code = code or random_code(bits, encoder.dim, seed)
+    vectors = encoder.encode([for_embedding(text) for text in texts])
+    signed = code.sign(vectors)
+    rows = zip(texts, to_text(signed), code.margin(vectors), strict=True)
+    return Signed(
+        encoder=encoder.id,
+        code=code.kind,
+        bits=code.bits,
+        seed=code.seed,
+        sentences=tuple(SignedSentence(text, bits, round(float(margin), 6)) for text, bits, margin in rows),
+        pairs=_compare(vectors, signed) if with_pairs else (),
+    )
+
+
+def encode_sentences(
+    encoder: Encoder, sentences: Iterable[str], block: int = 8192
+) -> Iterator[tuple[list[str], Vectors]]:
+    """Blocks of (sentences, vectors of their normalised form): memory stays flat however many come."""
+    stream = iter(sentences)
+    while chunk := list(islice(stream, block)):
+        yield chunk, encoder.encode([for_embedding(sentence) for sentence in chunk])
+
+
+def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
+    """The code a user asked for: `random`, or the folder of a fitted one, which must fit the encoder.
+
+    Without `bits` it has as many as it was fitted with; a random one has 16.
+    """
+    if name == "random":
+        return random_code(BITS if bits is None else bits, encoder.dim, seed)
+    code, fitted_for = load_code(Path(name))
+    if fitted_for != encoder.id:
+        raise EncoderError(
+            f"the code in {name} was fitted for {fitted_for}, the encoder is {encoder.id}",
+            hint="fit the code again with `cod3s codes fit`, or choose the encoder it was fitted for",
+        )
+    if bits not in (None, code.bits):
+        raise UsageError(
+            f"the code in {name} has {code.bits} bits, {bits} were asked for",
+            hint=f"--bits {code.bits}, or another code",
+        )
+    return code
+
+
+def open_encoder(id: str) -> Encoder:
+    """The encoder with this id, as bundles and bins files name it; one that is another today is an error."""
+    kind = id.partition(":")[0]
+    names = [kind] if kind in ENCODERS else []  # the embedded model
+    names += [id] if kind == "sbert" else []  # a model that the id names
+    found: list[str] = []
+    for name in names:
+        encoder = load_encoder(name)
+        if encoder.id == id:
+            return encoder
+        found.append(encoder.id)
+    raise EncoderError(
+        f"the encoder {id} is not at hand" + (f", only {' and '.join(found)}" if found else ""),
+        hint="open it with load_encoder and pass it to cod3s.load(…, encoder=…), or with --encoder",
+    )
+
+
+def _compare(vectors: Vectors, signed: Bits) -> tuple[SentencePair, ...]:
+    packed, bits = pack(signed), signed.shape[1]
+    distances = hamming(packed[:, None], packed)  # (n, n)
+    cosines = vectors @ vectors.T
+    estimates = cosine_estimate(distances, bits)
+    return tuple(
+        SentencePair(a, b, int(distances[a, b]), round(float(cosines[a, b]), 6), round(float(estimates[a, b]), 6))
+        for a, b in combinations(range(len(vectors)), 2)
+    )

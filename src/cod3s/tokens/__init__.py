@@ -1,0 +1,1 @@
+"""Tokens: text pieces, role tags and signature tokens."""

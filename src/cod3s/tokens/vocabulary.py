@@ -1,0 +1,204 @@
+"""Tokens: text pieces, role tags and signature tokens in one vocabulary.
+
+Text and signatures in, token ids out, and back. Ids: the pieces first, then the tags, then the signatures.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, SignatureError
+from cod3s.files.disk import existing_file, read_json, replaced_file, write_json
+from cod3s.signatures import check_bits, from_text
+from cod3s.tokens.pieces import open_pieces
+
+UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
+_SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # what BERT-type tokenizers call them
+MAX_BITS_PER_TOKEN = 16  # 2^16 signature tokens a group are as many as an embedding table should hold
+
+
+@dataclass(frozen=True)
+class SignatureTokens:
+    """How a signature is written: `bits_per_token` bits each, the last token taking what is left.
+
+    The paper writes one bit a token with two tokens for all positions; its ablation writes all 16 bits as one.
+    `positional` tokens say which group of bits they are, so that equal values in two groups are two tokens.
+    """
+
+    bits: int = 16
+    bits_per_token: int = 1
+    positional: bool = False
+
+    def __post_init__(self) -> None:
+        check_bits(self.bits)
+        if not 1 <= self.bits_per_token <= min(self.bits, MAX_BITS_PER_TOKEN):
+            raise SignatureError(
+                f"{self.bits_per_token} bits a token were asked for, for a signature of {self.bits}",
+                hint=f"choose 1 to {min(self.bits, MAX_BITS_PER_TOKEN)}",
+            )
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The number of bits of each token, in order."""
+        whole, rest = divmod(self.bits, self.bits_per_token)
+        return (self.bits_per_token,) * whole + ((rest,) if rest else ())
+
+    def names(self) -> list[str]:
+        """Every signature token, each once, groups in order, values in counting order."""
+        return list(dict.fromkeys(name for names in self.choices() for name in names))
+
+    def choices(self) -> list[list[str]]:
+        """For each place of a signature the tokens that may stand there, values in counting order."""
+        return [
+            [self._name(place, "".join(value)) for value in product("01", repeat=width)]
+            for place, width in enumerate(self.groups)
+        ]
+
+    def split(self, signature: str) -> list[str]:
+        """The tokens that write a signature."""
+        from_text(signature, self.bits)
+        tokens, start = [], 0
+        for place, width in enumerate(self.groups):
+            tokens.append(self._name(place, signature[start : start + width]))
+            start += width
+        return tokens
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """The signature that the tokens write; tokens of another kind or order are an error."""
+        signature = "".join(map(self.bits_of, tokens))
+        if len(signature) != self.bits or set(signature) - {"0", "1"} or self.split(signature) != list(tokens):
+            raise SignatureError(f"{' '.join(tokens)!r} does not write a signature of {self.bits} bits")
+        return signature
+
+    @staticmethod
+    def bits_of(token: str) -> str:
+        """The bits that one signature token writes."""
+        return token.strip("<>").rpartition(":")[2]
+
+    def _name(self, place: int, value: str) -> str:
+        return f"<{place}:{value}>" if self.positional else f"<{value}>"
+
+
+class Vocabulary:
+    """The decoder's tokens: `tokens[i]` is the name of id i."""
+
+    def __init__(self, pieces: Path, tags: Sequence[str], signature: SignatureTokens) -> None:
+        self._pieces = open_pieces(pieces)
+        texts = self._pieces.tokens
+        self.signature = signature
+        self.tags = tuple(tags)
+        self.tokens: list[str] = [*texts, *self.tags, *signature.names()]
+        self.text_size = len(texts)
+        self.first_signature = self.text_size + len(self.tags)  # every id from here on is a signature token
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            raise Cod3sError("a tag or signature token is also a text piece", hint="choose other relation names")
+        self.unknown, self.end, self.pad = (self._ids[token] for token in (UNKNOWN, END, PAD))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def id(self, token: str) -> int:
+        """The id of a tag or signature token; what is not in the vocabulary is an error."""
+        if token not in self._ids:
+            raise Cod3sError(f"the vocabulary has no token {token!r}")
+        return self._ids[token]
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of a text's pieces; no end token."""
+        return self._pieces.encode(text)
+
+    def encode_signature(self, signature: str) -> list[int]:
+        return [self._ids[token] for token in self.signature.split(signature)]
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        """The text of the pieces among `ids`; tags, signatures and control tokens are left out."""
+        return self._pieces.decode([number for number in ids if number < self.text_size])
+
+
+def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
+    """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
+    import io
+
+    import sentencepiece
+
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=size,
+            model_type="bpe",
+            character_coverage=1.0,
+            hard_vocab_limit=False,
+            unk_id=0,
+            eos_id=1,
+            pad_id=2,
+            bos_id=-1,
+            unk_piece=UNKNOWN,
+            eos_piece=END,
+            pad_piece=PAD,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise Cod3sError(
+            f"no vocabulary of {size} pieces could be learned: {error}",
+            hint="give more sentences, or a smaller vocabulary",
+        ) from error
+    with replaced_file(path) as partial:
+        partial.write_bytes(model.getvalue())
+
+
+def copy_pieces(tokenizer_file: Path, path: Path) -> None:
+    """Write the word pieces of a BERT-type tokenizer as text pieces: the same ids, our special names."""
+    content = read_json(existing_file(tokenizer_file))
+    _write_word_pieces(path, content, content["model"]["vocab"], content["added_tokens"])
+
+
+def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, size: int) -> None:
+    """Write the `size` word pieces of a BERT-type tokenizer that the sentences use most as text pieces.
+
+    Letters, digits and marks of ASCII stay whether used or not, so that rarer words are written piece by piece.
+    """
+    from tokenizers import Tokenizer
+
+    content = read_json(existing_file(tokenizer_file))
+    known: dict[str, int] = content["model"]["vocab"]
+    tokenizer, used = Tokenizer.from_file(str(tokenizer_file)), Counter[int]()
+    tokenizer.no_padding()
+    stream = iter(sentences)
+    while block := list(islice(stream, 10_000)):
+        for found in tokenizer.encode_batch_fast(block, add_special_tokens=False):
+            used.update(found.ids)
+    single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
+    named = {number: name for name, number in known.items()}
+    common = (named[number] for number, _ in used.most_common())
+    names = list(dict.fromkeys([*_SPECIAL, *single, *common]))[:size]
+    kept = {name: number for number, name in enumerate(sorted(names, key=known.__getitem__))}
+    added = [
+        {**token, "id": kept[token["content"]]} for token in content["added_tokens"] if token["content"] in kept
+    ]
+    _write_word_pieces(path, content, kept, added)
+
+
+def _write_word_pieces(
+    path: Path, content: dict[str, Any], vocabulary: Mapping[str, int], added: Sequence[dict[str, Any]]
+) -> None:
+    """A tokenizer's JSON with these pieces, under our names where they are special."""
+    model = {
+        **content["model"],
+        "vocab": {_SPECIAL.get(name, name): number for name, number in vocabulary.items()},
+        "unk_token": UNKNOWN,
+    }
+    renamed = [{**token, "content": _SPECIAL.get(token["content"], token["content"])} for token in added]
+    written = {
+        "model": model,
+        "added_tokens": renamed,
+        "post_processor": None,
+        "padding": None,
+        "truncation": None,
+    }
+    write_json(path, {**content, **written})
