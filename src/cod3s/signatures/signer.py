@@ -5,10 +5,23 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from pathlib import Path
 
+import numpy as np
+
 from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
 from cod3s.errors import EncoderError, SentenceError, UsageError
 from cod3s.records import SentencePair, SignedSentence
-from cod3s.signatures import SEED, Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
+from cod3s.signatures import (
+    SEED,
+    Bits,
+    Code,
+    Packed,
+    cosine_estimate,
+    hamming,
+    load_code,
+    pack,
+    random_code,
+    to_text,
+)
 from cod3s.text import clean, for_embedding
 
 BITS = 16  # of a signature where nothing else is said: the paper's
@@ -55,6 +68,31 @@ def sign(
         sentences=tuple(SignedSentence(text, bits, round(float(margin), 6)) for text, bits, margin in rows),
         pairs=_compare(vectors, signed) if with_pairs else (),
     )
+
+
+class Signer:
+    """Signs texts with one encoder and one code: the only way from a text to its signature."""
+
+    def __init__(self, encoder: Encoder, code: Code) -> None:
+        self.encoder, self.code = encoder, code
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of the texts in the form that is embedded: (texts, dim)."""
+        if not texts:
+            return np.empty((0, self.encoder.dim), np.float32)
+        return self.encoder.encode([for_embedding(text) for text in texts])
+
+    def bits(self, texts: Sequence[str]) -> Bits:
+        """One row of booleans per text: (texts, bits)."""
+        return self.code.sign(self.vectors(texts))
+
+    def packed(self, texts: Sequence[str]) -> Packed:
+        """The bits of each text in whole bytes: (texts, bytes)."""
+        return pack(self.bits(texts))
+
+    def signatures(self, texts: Sequence[str]) -> list[str]:
+        """The signature of each text as a string of 0 and 1."""
+        return to_text(self.bits(texts))
 
 
 def encode_sentences(
