@@ -6,9 +6,10 @@ from pathlib import Path
 
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, UsageError, did_you_mean
+from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.memory import RememberingEngine
-from cod3s.model.reader import open_reader
+from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import Vocabulary
@@ -90,9 +91,20 @@ def open_players(
         raise BundleError(f"{folder} has the unknown shape {facts.shape!r}", hint="upgrade cod3s")
     shape = SHAPES[facts.shape]
     vocabulary = open_vocabulary(folder / "tokens.model", facts)
-    reader = open_reader(shape, vocabulary, folder / "source.json")
+    if not shape.causal:
+        reader = open_reader(shape, vocabulary, folder / "source.json")
 
     def open_engine(name: str) -> Engine:
+        if shape.causal:
+            engine: Engine = CausalEngine(
+                folder / "models" / name,
+                _prompt_readers(facts, vocabulary),
+                vocabulary,
+                positions=shape.max_tokens,
+                threads=threads,
+                compute=compute,
+            )
+            return RememberingEngine(engine, remember) if remember else engine
         engine = FastEngine(
             folder / "models" / name,
             reader,
@@ -104,3 +116,14 @@ def open_players(
         return RememberingEngine(engine, remember) if remember else engine
 
     return Players(facts, vocabulary, open_engine)
+
+
+def _prompt_readers(facts: BundleFacts, vocabulary: Vocabulary) -> dict[int, Reader]:
+    """How a language model reads a source, by the tag that follows it."""
+    return {
+        vocabulary.id(tag(relation, role)): open_reader(
+            SHAPES[facts.shape], vocabulary, Path(), facts.relations[relation]["template"]
+        )
+        for relation, roles in facts.models.items()
+        for role in roles
+    }

@@ -38,8 +38,8 @@ def ctranslate2_specs() -> Any:
     return ctranslate2.specs
 
 
-def convert_encoder(folder: Path, output: Path) -> None:
-    """Write `folder`'s encoder into `output` as a float32 engine model."""
+def convert_encoder(folder: Path, output: Path, quantization: str | None = None) -> None:
+    """Write `folder`'s encoder into `output` as an engine model, its weights in float32 or `quantization`."""
     config = read_json(folder / "config.json")
     weights = read_weights(folder)
     specs = ctranslate2_specs()
@@ -57,7 +57,7 @@ def convert_encoder(folder: Path, output: Path) -> None:
     spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
     spec.config.unk_token = "0"
     spec.validate()
-    spec.optimize(quantization=None)
+    spec.optimize(quantization=quantization)
     spec.save(str(output))
 
 

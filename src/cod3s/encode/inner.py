@@ -30,6 +30,8 @@ class _EngineFile:
 def encoder_files(folder: Path) -> dict[str, bytes]:
     """The files of an encoder-only engine model, by name, made of the seq2seq model in `folder`."""
     config = json.loads((folder / "config.json").read_bytes())
+    if not (folder / "source_vocabulary.json").is_file():  # an encoder by itself
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
     return {
         "model.bin": _encoder_only(folder / "model.bin"),
         "config.json": json.dumps({**_CONFIG, "layer_norm_epsilon": config["layer_norm_epsilon"]}).encode(),

@@ -12,17 +12,19 @@ from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.decode.baselines.word_graph.build import build_word_graph
-from cod3s.encode.convert import read_weights
+from cod3s.encode.convert import convert_encoder, read_weights
 from cod3s.encode.minilm import FAST_ID, minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
-from cod3s.model.convert import convert_transformer
+from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
 from cod3s.train.run import Member, members
 
 QUANTIZATIONS = ("int8", "float32")
+ENCODER = "encoder"
+"""The folder under models/ of a sentence encoder that signs answers."""
 
 
 def export(
@@ -97,7 +99,7 @@ def _bundle_facts(
             }
             for relation in relations
         },
-        own_encoder=next((member.name for member in own if _signs(run / member.name / "model", facts)), ""),
+        own_encoder=_own_encoder(run, own, facts),
         training={
             "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
@@ -106,6 +108,16 @@ def _bundle_facts(
             "licence": licence,
         },
     )
+
+
+def _own_encoder(run: Path, members: Sequence[Member], facts: dict[str, Any]) -> str:
+    """The model of the bundle that can sign answers: one that reads with the encoder, or a copy of it.
+
+    A language model has no encoder inside, so its bundle carries a copy of all-MiniLM-L6-v2.
+    """
+    if SHAPES[facts["config"]["shape"]].causal:
+        return ENCODER if facts["encoder"] == FAST_ID else ""
+    return next((member.name for member in members if _signs(run / member.name / "model", facts)), "")
 
 
 def _signs(model: Path, facts: dict[str, Any]) -> bool:
@@ -141,10 +153,23 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
     shutil.copytree(run / "code", partial / "code")
     shutil.copytree(run / "bins", partial / "bins")
     shape = SHAPES[bundle.shape]
-    if shape.warm or shape.pretrained:
-        source = minilm_folder() / "tokenizer.json" if shape.warm else run / "source.json"
-        shutil.copyfile(source, partial / "source.json")
+    if bundle.own_encoder == ENCODER:
+        (partial / "models" / ENCODER).mkdir(parents=True)
+        convert_encoder(minilm_folder(), partial / "models" / ENCODER, "int8")
+    if shape.warm or bundle.own_encoder:
+        shutil.copyfile(minilm_folder() / "tokenizer.json", partial / "source.json")
+    elif shape.pretrained and not shape.causal:
+        shutil.copyfile(run / "source.json", partial / "source.json")
     vocabulary = open_vocabulary(partial / "tokens.model", bundle)
+    if shape.causal:
+        for name in names:
+            convert_causal(
+                run / name / "model",
+                partial / "models" / name,
+                tokens=vocabulary.tokens,
+                quantization=bundle.quantization,
+            )
+        return
     reader = open_reader(shape, vocabulary, partial / "source.json")
     for name in names:
         (partial / "models" / name).mkdir(parents=True)

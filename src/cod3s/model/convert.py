@@ -1,7 +1,7 @@
 """Converts a trained Transformer (a Hugging Face folder) to the engine's format.
 
-`marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder) with numpy alone; `bart` and
-`t5`, which only pretrained models are, by the engine's own converters.
+`marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder) with numpy alone; `bart`, `t5`
+and causal language models, which only pretrained models are, by the engine's own converters.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from cod3s.encode.convert import (
 )
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import read_json
+from cod3s.model.parts import split_weights
 from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, UNKNOWN
@@ -50,6 +51,24 @@ def convert_transformer(
     spec.validate()
     spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(output))
+
+
+def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantization: str) -> None:
+    """Write the engine's model of a causal language model into `output`, its weights in parts if they are large."""
+    transformers = quiet_transformers()
+    loaders = require("ctranslate2.converters.transformers", "train")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    loader = loaders.LlamaLoader() if model.config.model_type == "llama" else loaders.GPT2Loader()
+    spec = loader.get_model_spec(model)
+    spec.register_vocabulary(list(tokens))
+    spec.config.bos_token = spec.config.eos_token = END
+    spec.config.unk_token = UNKNOWN
+    epsilon = "rms_norm_eps" if model.config.model_type == "llama" else "layer_norm_epsilon"
+    spec.config.layer_norm_epsilon = getattr(model.config, epsilon)
+    spec.validate()
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    spec.save(str(output))
+    split_weights(output)
 
 
 def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:

@@ -34,7 +34,7 @@ COMPUTE = "float32"
 
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
 
-_SEEDING = Lock()  # the engine's random seed belongs to the whole process
+SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class FastEngine:
         """
         import ctranslate2
 
-        with _SEEDING:
+        with SEEDING:
             ctranslate2.set_random_seed(seed)
             model = self._open(inter_threads=1, intra_threads=1)
             self._by_prefix_length(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})

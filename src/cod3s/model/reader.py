@@ -1,4 +1,4 @@
-"""How a model's encoder reads a source: by its own tokenizer (warm, pretrained), or by the decoder's pieces."""
+"""How a model reads a source: by its own tokenizer (warm, pretrained), by the decoder's pieces, or as a prompt."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +25,13 @@ class Reader:
     tokenizer: Any = None
 
 
-def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> Reader:
-    """The reader of a shape; `tokenizer_file` is only opened where a pretrained encoder reads."""
+def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, template: str = "") -> Reader:
+    """The reader of a shape; `tokenizer_file` is only opened where a pretrained encoder reads.
+
+    A causal model reads the statement of `template` up to its target: "The power went out, so".
+    """
+    if shape.causal:
+        return _prompt_reader(vocabulary, template, shape.max_tokens)
     limit = shape.max_tokens
     if not (shape.warm or shape.pretrained):
 
@@ -55,3 +60,31 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path) -> R
         names = piece_names(tokenizer)
         pad = names.index("[PAD]")
     return Reader(read_pieces, cuts_pieces, read_pieces(""), pad, names, tokenizer)
+
+
+def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:
+    """Reads a source as the beginning of the relation's statement, up to where a role's tag takes over.
+
+    Of a source that is too long, the end is left out; the connective stays whole.
+    """
+    connective = connective_pieces(vocabulary, template)[:-1]
+    room = limit // 2 - len(connective)  # the other half is for the tag, the signature and what is written
+
+    def pieces(text: str) -> list[int]:
+        return vocabulary.encode_text(text[:1].upper() + text[1:])
+
+    def read(text: str) -> list[int]:
+        return [*pieces(text)[:room], *connective]
+
+    def cuts(text: str) -> bool:
+        return len(pieces(text)) > room
+
+    return Reader(read, cuts, [], vocabulary.pad, vocabulary.tokens)
+
+
+def connective_pieces(vocabulary: Vocabulary, template: str) -> list[int]:
+    """The pieces between source and target, such as those of ", so"; a role's tag stands in place of the last."""
+    before, _, _ = template.partition("{target}")
+    marker = "x"  # something for the connective to follow, as the tokenizer starts every text with a space
+    whole = vocabulary.encode_text(before.format(source=marker).rstrip())
+    return whole[len(vocabulary.encode_text(marker)) :]

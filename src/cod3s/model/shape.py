@@ -21,6 +21,7 @@ class Shape:
     pieces: int  # text pieces of the decoder; of both sides where the encoder is from scratch
     warm: bool = False
     pretrained: bool = False
+    causal: bool = False  # a language model without an encoder: it reads the source as the start of its text
     dropout: float = 0.1
     max_tokens: int = 128  # positions of the decoder; of both sides where the encoder is from scratch
 
@@ -36,6 +37,17 @@ SHAPES = {
     # What --init names: a seq2seq model of Hugging Face.
     "pretrained": Shape(
         encoder_layers=0, decoder_layers=0, width=0, feed_forward=0, heads=0, pieces=0, pretrained=True
+    ),
+    # What --init names: a causal language model of Hugging Face, trained on with LoRA.
+    "causal": Shape(
+        encoder_layers=0,
+        decoder_layers=0,
+        width=0,
+        feed_forward=0,
+        heads=0,
+        pieces=10_000,
+        pretrained=True,
+        causal=True,
     ),
     # Seconds on any machine, for tests.
     "tiny": Shape(encoder_layers=1, decoder_layers=1, width=64, feed_forward=128, heads=2, pieces=400),

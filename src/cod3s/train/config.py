@@ -9,6 +9,7 @@ from cod3s.model.shape import SHAPES
 from cod3s.seeds import check_seed
 
 LAYOUTS = ("shared", "separate")
+PRECISIONS = ("float32", "bfloat16")
 SCHEDULES = ("inverse_sqrt", "linear")
 SHARED_ROLES = ("plain", "sentence", "inverse")
 """Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
@@ -32,6 +33,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "patience": (0, 10**9),
     "evaluate_every": (1, 10**9),
     "validate_pairs": (1, 10**9),
+    "lora_rank": (0, 1024),
+    "hidden": (0, 1),
 }
 
 
@@ -40,7 +43,11 @@ class TrainConfig:
     """A run from the same corpus and config ends with the same weights on the same machine."""
 
     shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
-    init: str = ""  # a pretrained seq2seq model to start from; shape is then `pretrained`
+    init: str = ""  # a pretrained model to start from; shape is then `pretrained` (seq2seq) or `causal`
+    lora_rank: int = 0  # causal models: 0 trains all weights, more only LoRA adapters of this rank
+    dropped_layers: tuple[int, ...] = ()  # causal models: layers to leave out, from 0
+    precision: str = "float32"  # causal models: of the frozen weights under LoRA
+    hidden: float = 0.0  # the share of pairs that are also taught with their source hidden
     start_run: str = ""  # a run of the same shape and roles: start from its weights and pieces
     layout: str = "shared"  # one model with a tag a role, or one model a role and relation
     roles: tuple[str, ...] = SHARED_ROLES
@@ -76,13 +83,14 @@ class TrainConfig:
         _one_of("layout", self.layout, LAYOUTS)
         _one_of("schedule", self.schedule, SCHEDULES)
         _one_of("set of pieces", self.pieces, PIECES)
+        _one_of("precision", self.precision, PRECISIONS)
         if self.pieces != "own" and not SHAPES[self.shape].warm:
             raise UsageError(
                 f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
             )
         for role in self.roles:
             _one_of("role", role, ROLES)
-        if (self.shape == "pretrained") != bool(self.init):
+        if SHAPES[self.shape].pretrained != bool(self.init):
             raise UsageError(
                 f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
                 hint="give --init MODEL with no preset or with --preset pretrained",
@@ -161,6 +169,23 @@ PRESETS = {
     # A seq2seq model that somebody else trained, with tags and signature tokens added; --init names another one.
     "pretrained": TrainConfig(
         shape="pretrained", init="facebook/bart-base", hyperplane_start=False, learning_rate=1e-4
+    ),
+    # A causal language model that somebody else trained, adapted by LoRA; --init names its folder.
+    "causal": TrainConfig(
+        shape="causal",
+        init="smollm2",
+        lora_rank=32,
+        precision="bfloat16",
+        hidden=0.1,
+        shares=(0.3, 1.0, 0.12),
+        learning_rate=8e-4,
+        schedule="linear",
+        warmup_steps=150,
+        label_smoothing=0.0,
+        batch_tokens=1024,
+        epochs=2,
+        evaluate_every=500,
+        patience=1000,
     ),
     # Seconds, for tests.
     "tiny": TrainConfig(

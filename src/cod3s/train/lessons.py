@@ -31,22 +31,32 @@ class Lesson:
 
 
 def lesson(
-    relation: str, role: str, tables: Mapping[str, PairTable], inverses: Mapping[str, str], share: float = 1.0
+    relation: str,
+    role: str,
+    tables: Mapping[str, PairTable],
+    inverses: Mapping[str, str],
+    share: float = 1.0,
+    *,
+    hidden: bool = False,
 ) -> Lesson:
     """The lesson of a role from the pairs whose order matches its direction of inference (section 3 of the paper).
 
     So what comes before a given result is learned from the other relation's pairs, where the result is what the
     speaker began with: p(source given signature) of `effect` from "EFFECT because CAUSE". A relation without
     another one learns it from its own pairs.
+
+    With the source `hidden`, the signature is all that is known of a target, so it must be read; and the plain
+    role learns how likely a target is by itself.
     """
     name, own = tag(relation, role), tables[relation]
+    read = None if hidden else own.read
     match role:
         case "plain":
-            return Lesson(name, own.read, None, (own.target,), share * own.shares)
+            return Lesson(name, read, None, (own.target,), share * own.shares)
         case "signature":
-            return Lesson(name, own.read, None, (own.signature,), share * own.shares)
+            return Lesson(name, read, None, (own.signature,), share * own.shares)
         case "sentence":
-            return Lesson(name, own.read, None, (own.signature, own.target), share * own.shares)
+            return Lesson(name, read, None, (own.signature, own.target), share * own.shares)
     other = tables.get(inverses.get(relation, ""))
     if other is None:
         return Lesson(name, None, own.signature, (own.source,), share * own.shares)

@@ -8,20 +8,24 @@ run/
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from time import monotonic
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.encode.minilm import minilm_folder
 from cod3s.errors import Cod3sError, did_you_mean, require
 from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
 from cod3s.files.locations import place
+from cod3s.model.causal import Adaptation, Sketches, build_causal, map_hyperplanes
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
-from cod3s.model.reader import open_reader
+from cod3s.model.reader import connective_pieces, open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import (
@@ -32,6 +36,8 @@ from cod3s.model.transformer import (
     start_from_hyperplanes,
 )
 from cod3s.signatures import load_code
+from cod3s.signatures.signer import Signer, open_encoder
+from cod3s.tokens.trimming import trim_byte_pieces
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
@@ -41,6 +47,8 @@ from cod3s.train.loop import Report, fit
 from cod3s.train.pairs import PairTable, read_rows
 from cod3s.train.tensors import TensorBatches, padding_share
 from cod3s.train.validate import majority_bit_accuracy, validate
+
+_SKETCH_TEXTS = 6000  # targets that show where the hyperplanes lie in a language model's embedding space
 
 FINISHED = "finished"
 """A file of this name marks a model that --resume has nothing more to do for."""
@@ -120,11 +128,13 @@ def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, 
         )
 
 
-def _write_pieces(config: TrainConfig, texts: Iterable[str], path: Path) -> None:
+def _write_pieces(config: TrainConfig, texts: Iterable[str], path: Path, templates: Sequence[str]) -> None:
     """The text pieces that the decoder writes: those of the run or the model it starts from, or new ones."""
     number = SHAPES[config.shape].pieces
     if config.start_run:
         shutil.copyfile(existing_file(Path(config.start_run) / "tokens.model"), path)
+    elif SHAPES[config.shape].causal:
+        trim_byte_pieces(Path(config.init), _both_cases(texts, templates), path, number)
     elif config.init:
         write_tokenizers(config.init, path, path.with_name("source.json"))
     elif config.pieces == "encoder":
@@ -133,6 +143,14 @@ def _write_pieces(config: TrainConfig, texts: Iterable[str], path: Path) -> None
         choose_pieces(minilm_folder() / "tokenizer.json", texts, path, number)
     else:
         train_pieces(texts, path, number)
+
+
+def _both_cases(texts: Iterable[str], templates: Sequence[str]) -> Iterator[str]:
+    """Texts as they are written and as they open a prompt, and the words around them."""
+    yield from (template.format(source="", target="") for template in templates)
+    for text in texts:
+        yield text
+        yield text[:1].upper() + text[1:]
 
 
 def _has_learned(output: Path) -> bool:
@@ -177,12 +195,23 @@ class _Run:
         if not pieces.exists():
             shown = [own for (_, split), own in rows.items() if split == "train"]
             texts = (text for own in shown for column in (own.source, own.target) for text in column)
-            _write_pieces(config, texts, pieces)
+            prompts = [facts.template for facts in manifest.relations.values()]
+            _write_pieces(config, texts, pieces, prompts)
         signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
         tags = all_tags(dict.fromkeys(relations, config.roles))
         self.vocabulary = Vocabulary(pieces, tags, signature)
         tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else output / "source.json"
-        self._reader = open_reader(self._shape, self.vocabulary, tokenizer)
+        self._readers = {
+            name: open_reader(self._shape, self.vocabulary, tokenizer, facts.template)
+            for name, facts in manifest.relations.items()
+        }
+        self._reader = next(iter(self._readers.values()))  # what an empty source is does not depend on relations
+        self._connectives = {
+            name: connective_pieces(self.vocabulary, facts.template) for name, facts in manifest.relations.items()
+        }
+        self._encoder = manifest.encoder or ""
+        targets = [text for (_, split), shown in rows.items() if split == "train" for text in shown.target]
+        self._sample = targets[:: max(1, len(targets) // _SKETCH_TEXTS)]
         known = {name for own in rows.values() for name in own.corpus}
         for name in config.corpora:
             if name not in known:
@@ -192,7 +221,7 @@ class _Run:
             (relation, split): PairTable(
                 own,
                 self.vocabulary,
-                self._reader.read,
+                self._readers[relation].read,
                 config.corpora if split == "train" else {},
                 self._shape.max_tokens,
             )
@@ -257,6 +286,13 @@ class _Run:
             for relation in member.relations
             for role in roles
         ]
+        if split == "train" and self._config.hidden:
+            lessons += [
+                lesson(relation, role, tables, self._inverses, self._config.hidden, hidden=True)
+                for relation in member.relations
+                for role in roles
+                if role in ("plain", "sentence")
+            ]
         examples = Examples(lessons, self.vocabulary, self._reader.nothing)
         if not len(examples):
             raise Cod3sError(
@@ -264,9 +300,18 @@ class _Run:
             )
         stream = BatchStream(examples.lengths, examples.shares, self._config.batch_tokens, self._config.seed)
         number = stream.batches_per_epoch() * epochs
-        return TensorBatches(examples, stream, number, pad_read=self._reader.pad, pad_written=self.vocabulary.pad)
+        return TensorBatches(
+            examples,
+            stream,
+            number,
+            pad_read=self._reader.pad,
+            pad_written=self.vocabulary.pad,
+            causal=self._shape.causal,
+        )
 
     def _new_model(self, member: Member) -> Any:
+        if self._shape.causal:
+            return self._new_causal_model()
         if self._config.init:
             model = load_pretrained(self._config.init, self.vocabulary, seed=self._config.seed)
         else:
@@ -280,3 +325,29 @@ class _Run:
         if self._config.start_run:
             load_weights(model, Path(self._config.start_run) / member.name / "model")
         return model
+
+    def _new_causal_model(self) -> Any:
+        config = self._config
+        adaptation = Adaptation(
+            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
+        )
+        sketch = self._sketch if config.hyperplane_start else None
+        starts = [
+            self._connectives[relation][-1] if role != "inverse" and self._connectives[relation] else None
+            for relation in self._connectives
+            for role in config.roles
+        ]
+        return build_causal(
+            Path(config.init),
+            self.vocabulary,
+            adaptation,
+            seed=config.seed,
+            tag_starts=starts,
+            sketch=sketch,
+        )
+
+    def _sketch(self, pieces: npt.NDArray[np.float32]) -> Sketches:
+        """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""
+        signer = Signer(open_encoder(self._encoder), load_code(self._output / "code")[0])
+        embedded = np.stack([pieces[self.vocabulary.encode_text(text)].mean(axis=0) for text in self._sample])
+        return map_hyperplanes(signer.code.planes, signer.vectors(self._sample), embedded)

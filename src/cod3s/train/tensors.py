@@ -25,14 +25,38 @@ def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dic
     }
 
 
+def collate_causal(examples: Sequence[Example], pad: int) -> dict[str, Any]:
+    """A batch for a language model: what is read, then what is given, in one row; labels where it writes."""
+    torch = require("torch", "train")
+    rows = [example.read + example.given for example in examples]
+    longest = max(map(len, rows))
+
+    def padded(ids: list[int], filler: int) -> list[int]:
+        return ids + [filler] * (longest - len(ids))
+
+    labels = [[IGNORED] * len(example.read) + example.labels for example in examples]
+    return {
+        "input_ids": torch.tensor([padded(row, pad) for row in rows]),
+        "attention_mask": torch.tensor([padded([1] * len(row), 0) for row in rows]),
+        "labels": torch.tensor([padded(row, IGNORED) for row in labels]),
+    }
+
+
 class TensorBatches:
     """A torch dataset whose items are whole batches, so that the sampler only has to count."""
 
     def __init__(
-        self, examples: Examples, stream: BatchStream, number: int, *, pad_read: int, pad_written: int
+        self,
+        examples: Examples,
+        stream: BatchStream,
+        number: int,
+        *,
+        pad_read: int,
+        pad_written: int,
+        causal: bool = False,
     ) -> None:
         self._examples, self._stream, self._number = examples, stream, number
-        self._pads = pad_read, pad_written
+        self._pads, self._causal = (pad_read, pad_written), causal
 
     def __len__(self) -> int:
         return self._number
@@ -40,7 +64,8 @@ class TensorBatches:
     def __getitem__(self, number: int) -> dict[str, Any]:
         if number >= self._number:
             raise IndexError(number)
-        return collate([self._examples[place] for place in self._stream[number]], *self._pads)
+        examples = [self._examples[row] for row in self._stream[number]]
+        return collate_causal(examples, self._pads[1]) if self._causal else collate(examples, *self._pads)
 
 
 def padding_share(batches: TensorBatches, number: int, pad_written: int) -> float:
@@ -48,6 +73,9 @@ def padding_share(batches: TensorBatches, number: int, pad_written: int) -> floa
     real = whole = 0
     for place in range(min(number, len(batches))):
         batch = batches[place]
-        whole += batch["attention_mask"].numel() + batch["decoder_input_ids"].numel()
-        real += int(batch["attention_mask"].sum()) + int((batch["decoder_input_ids"] != pad_written).sum())
+        whole += batch["attention_mask"].numel()
+        real += int(batch["attention_mask"].sum())
+        if (written := batch.get("decoder_input_ids")) is not None:
+            whole += written.numel()
+            real += int((written != pad_written).sum())
     return 1 - real / whole if whole else 0.0

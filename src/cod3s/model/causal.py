@@ -1,0 +1,283 @@
+"""A causal language model of Hugging Face that learns to write signatures and sentences, with LoRA or whole.
+
+It reads a source as the start of its text ("The power went out, so"), then a role's tag. Its table of pieces is
+trimmed to the vocabulary; tags, signature tokens and the end token get rows of their own, always trained.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import Cod3sError, require
+from cod3s.files.disk import existing_file, read_json
+from cod3s.model.transformer import quiet_transformers
+from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
+
+FAMILIES = {
+    "llama": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+    "gpt2": ("c_attn", "c_proj", "c_fc"),
+}
+"""The linear layers that LoRA adapts, by model family."""
+
+_FREE_START = 0.02  # spread of what a signature token adds to the sum of its bits
+_PRECISIONS = {"float32": "float32", "bfloat16": "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How a pretrained language model is changed: which layers stay, and what of them is trained."""
+
+    lora_rank: int = 32  # 0 trains all weights
+    lora_dropout: float = 0.0
+    dropped_layers: tuple[int, ...] = ()
+    precision: str = "float32"  # of frozen weights; what is trained is always float32
+
+
+def is_causal(folder: str) -> bool:
+    """Whether `folder` holds a causal language model of a family that can be trained here."""
+    path = Path(folder) / "config.json"
+    return path.is_file() and read_json(path).get("model_type") in FAMILIES
+
+
+def build_causal(
+    folder: Path,
+    vocabulary: Vocabulary,
+    adaptation: Adaptation,
+    *,
+    seed: int,
+    tag_starts: Sequence[int | None],
+    sketch: "Callable[[npt.NDArray[np.float32]], Sketches] | None" = None,
+) -> Any:
+    """The model in `folder`, ready to be trained on the vocabulary's tokens; a torch module.
+
+    Its forward takes `input_ids`, `attention_mask` and maybe `labels`, which are aligned with the inputs (not
+    shifted), and gives `logits`, or `loss` where there are labels. `sketch` is given the embeddings of the text
+    pieces and says how the bits of a signature start; without it they start at random. `tag_starts` are the
+    pieces whose embeddings the tags start from, as they stand in their place.
+    """
+    torch = require("torch", "train")
+    torch.manual_seed(seed)
+    base, family = _load(folder)
+    _drop_layers(base, family, adaptation.dropped_layers)
+    rows = _piece_rows(folder, base, vocabulary)
+    starts = [vocabulary.end if piece is None else piece for piece in tag_starts]
+    table = _token_table(torch, rows, vocabulary, starts, sketch(rows.numpy()) if sketch else None)
+    base.resize_token_embeddings(1)  # the table replaces it
+    if adaptation.lora_rank:
+        base = _with_lora(base, family, adaptation)
+    return _signature_model(torch)(base, table, family, vocabulary)
+
+
+def _load(folder: Path) -> tuple[Any, str]:
+    transformers = quiet_transformers()
+    family = read_json(existing_file(folder / "config.json")).get("model_type")
+    if family not in FAMILIES:
+        raise Cod3sError(
+            f"{folder} holds a {family!r} model, which is not a known family of language models",
+            hint=f"start from one of: {', '.join(FAMILIES)}",
+        )
+    torch = require("torch", "train")
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        raise Cod3sError(
+            f"the model in {folder} cannot be opened: {str(error).splitlines()[0]}",
+            hint="give a folder made by save_pretrained",
+        ) from error
+    if not model.config.tie_word_embeddings:
+        raise Cod3sError(
+            f"the model in {folder} has separate tables for reading and writing",
+            hint="start from a model that shares them (tie_word_embeddings), as most small ones do",
+        )
+    model.config.use_cache = False
+    return model, family
+
+
+def _layers(base: Any, family: str) -> Any:
+    return base.model.layers if family == "llama" else base.transformer.h
+
+
+def _drop_layers(base: Any, family: str, dropped: Sequence[int]) -> None:
+    torch = require("torch", "train")
+    layers = _layers(base, family)
+    if unknown := [number for number in dropped if not 0 <= number < len(layers)]:
+        raise Cod3sError(f"the model has {len(layers)} layers, so {unknown[0]} cannot be dropped")
+    kept = torch.nn.ModuleList(layer for number, layer in enumerate(layers) if number not in dropped)
+    for number, layer in enumerate(kept):
+        (layer.self_attn if family == "llama" else layer.attn).layer_idx = number
+    if family == "llama":
+        base.model.layers, base.config.num_hidden_layers = kept, len(kept)
+    else:
+        base.transformer.h, base.config.n_layer = kept, len(kept)
+
+
+def _piece_rows(folder: Path, base: Any, vocabulary: Vocabulary) -> Any:
+    """The pretrained embedding of each text piece: (pieces, width). Control tokens start as its end token."""
+    names = read_json(existing_file(folder / "tokenizer.json"))
+    numbers: dict[str, int] = dict(names["model"]["vocab"])
+    numbers |= {token["content"]: token["id"] for token in names["added_tokens"]}
+    end = base.config.eos_token_id
+    if end is None:
+        raise Cod3sError(f"the model in {folder} has no end token", hint="set eos_token_id in its config.json")
+    end = end[0] if isinstance(end, list) else end
+    numbers |= {END: end, PAD: end, UNKNOWN: end}
+    weights = base.get_input_embeddings().weight.detach()
+    return weights[[numbers[name] for name in vocabulary.tokens[: vocabulary.text_size]]].clone()
+
+
+def _with_lora(base: Any, family: str, adaptation: Adaptation) -> Any:
+    peft = require("peft", "train")
+    torch = require("torch", "train")
+    base = base.to(getattr(torch, _PRECISIONS[adaptation.precision]))
+    config = peft.LoraConfig(
+        r=adaptation.lora_rank,
+        lora_alpha=2 * adaptation.lora_rank,
+        lora_dropout=adaptation.lora_dropout,
+        target_modules=list(FAMILIES[family]),
+    )
+    return peft.get_peft_model(base, config)
+
+
+@dataclass(frozen=True)
+class Sketches:
+    """How bits look in the model's embedding space: one vector per bit, and the row that all are added to."""
+
+    bits: npt.NDArray[np.float32]  # (bits, width)
+    centre: npt.NDArray[np.float32]  # (width,)
+
+
+def map_hyperplanes(
+    planes: npt.NDArray[np.float64], vectors: npt.NDArray[np.float32], embedded: npt.NDArray[np.float32]
+) -> Sketches:
+    """Carry the hyperplanes over into the embedding space, by ridge regression from sentence vectors.
+
+    `vectors` (n, dim) are those of sentences, `embedded` (n, width) the means of their pieces' embeddings. So a
+    signature token starts as a blurred word of the sentences on its side of the hyperplanes.
+    """
+    centre = embedded.mean(axis=0)
+    gram = vectors.T @ vectors + 0.1 * len(vectors) / vectors.shape[1] * np.eye(vectors.shape[1])
+    mapping = np.linalg.solve(gram, vectors.T @ (embedded - centre))  # (dim, width)
+    bits = planes @ mapping
+    return Sketches(bits.astype(np.float32), centre.astype(np.float32))
+
+
+def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:
+    """For each token of `tokens.names()`, +1 or -1 for the bits that it writes, 0 elsewhere: (tokens, bits)."""
+    rows = []
+    start = 0
+    for width in tokens.groups:
+        for value in range(2**width):
+            row = np.zeros(tokens.bits, np.float32)
+            row[start : start + width] = [1 if value >> (width - 1 - bit) & 1 else -1 for bit in range(width)]
+            rows.append(row)
+        start += width
+    return np.array(rows)
+
+
+def _token_table(
+    torch: Any, rows: Any, vocabulary: Vocabulary, tag_starts: Sequence[int], sketches: Sketches | None
+) -> Any:
+    """All rows of the vocabulary as one module: pieces are frozen, the rest is trained.
+
+    A signature token is the signed sum of its bits' vectors plus a free part: every example teaches every bit.
+    """
+    width, spread = rows.shape[1], float(rows.std())
+    if vocabulary.signature.positional:
+        signs = torch.from_numpy(bit_signs(vocabulary.signature))
+    else:  # tokens shared by positions stand for no bits in particular
+        signs = torch.zeros(len(vocabulary.signature.names()), vocabulary.signature.bits)
+    if sketches is None:
+        bits, centre = torch.randn(vocabulary.signature.bits, width) * spread / 2, rows.mean(dim=0)
+    else:
+        bits, centre = torch.from_numpy(sketches.bits), torch.from_numpy(sketches.centre)
+        bits = bits * (spread / 2 / bits.std())
+
+    class TokenTable(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("pieces", rows, persistent=False)
+            self.register_buffer("signs", signs, persistent=False)
+            self.end = torch.nn.Parameter(rows[vocabulary.end].clone())
+            noise = torch.randn(len(vocabulary.tags), width) * _FREE_START * spread
+            self.tags = torch.nn.Parameter(rows[list(tag_starts)] + noise)
+            self.bits = torch.nn.Parameter(bits.clone())
+            free = torch.randn(len(signs), width) * _FREE_START * spread
+            self.free = torch.nn.Parameter(centre + free)
+
+        def forward(self) -> Any:
+            """Every row of the vocabulary: (vocabulary, width)."""
+            pieces = self.pieces.clone()
+            pieces[vocabulary.end] = self.end
+            return torch.cat([pieces, self.tags, self.signs @ self.bits + self.free])
+
+    return TokenTable()
+
+
+def _signature_model(torch: Any) -> Any:
+    transformers = quiet_transformers()
+
+    class SignatureModel(torch.nn.Module):  # type: ignore[misc]
+        """A language model with a token table of its own; saves and loads only what is trained."""
+
+        def __init__(self, base: Any, table: Any, family: str, vocabulary: Vocabulary) -> None:
+            super().__init__()
+            self.base, self.table, self._family, self._vocabulary = base, table, family, vocabulary
+            inner = base.get_base_model() if hasattr(base, "get_base_model") else base
+            self._decoder = [inner.model if family == "llama" else inner.transformer]  # a list: no second owner
+            inner.get_input_embeddings().requires_grad_(False)
+
+        @property
+        def device(self) -> Any:
+            return self.table.end.device
+
+        def forward(self, input_ids: Any, attention_mask: Any, labels: Any = None, **_: Any) -> Any:
+            rows = self.table()
+            inputs = torch.nn.functional.embedding(input_ids, rows)
+            decoder = self._decoder[0]
+            dtype = next(decoder.layers.parameters() if self._family == "llama" else decoder.h.parameters()).dtype
+            states = decoder(inputs_embeds=inputs.to(dtype), attention_mask=attention_mask).last_hidden_state
+            if labels is None:
+                logits = states.float() @ rows.T
+                return transformers.modeling_outputs.CausalLMOutput(logits=logits)
+            taught = labels != -100
+            logits = states[taught] @ rows.T.to(dtype)
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels[taught])
+            return transformers.modeling_outputs.CausalLMOutput(loss=loss)
+
+        def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            return {n: t for n, t in super().state_dict(*arguments, **options).items() if n in trained}
+
+        def load_state_dict(self, state: Any, strict: bool = False, assign: bool = False) -> Any:
+            """Load what was trained; the rest is as the pretrained model has it, so nothing is missing."""
+            super().load_state_dict(state, strict=False)
+            return torch.nn.modules.module._IncompatibleKeys([], [])
+
+        def save_pretrained(self, folder: Path) -> None:
+            """Write an ordinary Hugging Face folder: LoRA merged, all rows in the table."""
+            _save(self, Path(folder))
+
+    return SignatureModel
+
+
+def _save(model: Any, folder: Path) -> None:
+    import copy
+
+    torch = require("torch", "train")
+    merged = copy.deepcopy(model.base).float()
+    if hasattr(merged, "merge_and_unload"):
+        merged = merged.merge_and_unload()
+    with torch.no_grad():
+        rows = model.table().detach().clone()
+    merged.resize_token_embeddings(len(rows))
+    merged.get_input_embeddings().weight.data.copy_(rows)
+    merged.tie_weights()
+    vocabulary = model._vocabulary
+    merged.config.bos_token_id = merged.config.eos_token_id = vocabulary.end
+    merged.config.pad_token_id = vocabulary.pad
+    merged.config.use_cache = True
+    merged.save_pretrained(folder)
