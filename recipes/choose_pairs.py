@@ -98,7 +98,7 @@ def read(files: list[Path]) -> Iterator[Pair]:
 
 
 def proper_nouns(files: list[Path]) -> set[str]:
-    """Words that nearly always have a capital: names of people, which must not leak into answers, and of places."""
+    """Words that nearly always have a capital: names of people and places, which must not leak into answers."""
     capital: Counter[str] = Counter()
     small: Counter[str] = Counter()
     for pair in read(files):

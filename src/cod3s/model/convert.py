@@ -54,7 +54,7 @@ def convert_transformer(
 
 
 def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantization: str) -> None:
-    """Write the engine's model of a causal language model into `output`, its weights in parts if they are large."""
+    """Write the engine's model of a causal language model into `output`; large weights are kept in parts."""
     transformers = quiet_transformers()
     loaders = require("ctranslate2.converters.transformers", "train")
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")

@@ -1,0 +1,289 @@
+"""Causal language models: trimmed pieces, prompts, LoRA, export, and an engine that agrees with torch.
+
+The models are tiny and random, saved to disk as the libraries save them: nothing is downloaded.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cod3s import load
+from cod3s.bundle import open_vocabulary, read_facts
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.corpus.prepare import prepare
+from cod3s.decode.config import DecodeConfig
+from cod3s.errors import BundleError, Cod3sError
+from cod3s.export.bundle import export
+from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal
+from cod3s.model.causal_engine import CausalEngine
+from cod3s.model.engine import Request
+from cod3s.model.parts import joined_parts, split_weights
+from cod3s.model.reader import connective_pieces, open_reader
+from cod3s.model.roles import tag
+from cod3s.model.shape import SHAPES
+from cod3s.tokens.trimming import trim_byte_pieces
+from cod3s.tokens.vocabulary import END, SignatureTokens, Vocabulary
+from cod3s.train import PRESETS, train
+from tiny_bundle import SOURCES, grammar
+
+FAMILIES = ("llama", "gpt2")
+TEMPLATE = "{source}, so {target}"
+
+
+def save_language_model(folder: Path, family: str = "llama", **changes: Any) -> Path:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    learner = trainers.BpeTrainer(
+        vocab_size=600, special_tokens=["<|end|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator([grammar(), "The weather was fine, so we swam."], learner)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>").save_pretrained(folder)
+    size = tokenizer.get_vocab_size()
+    if family == "gpt2":
+        config = GPT2Config(vocab_size=size, n_embd=32, n_layer=2, n_head=2, n_positions=160, eos_token_id=0)
+        GPT2LMHeadModel(config).save_pretrained(folder)
+    else:
+        options = {"tie_word_embeddings": True, "eos_token_id": 0, "num_hidden_layers": 3, **changes}
+        config = LlamaConfig(
+            vocab_size=size,
+            hidden_size=32,
+            intermediate_size=64,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            **options,
+        )
+        LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Trained:
+    start: Path
+    corpus: Path
+    run: Path
+    bundle: Path
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp(request.param)
+    start = save_language_model(folder / "start", request.param)
+    (folder / "pairs.tsv").write_text(grammar())
+    config = PrepareConfig(
+        relation="both", orders="all", filter="none", encoder="static", bits=8, dev=20, test=0, held_out=0.1
+    )
+    prepare([str(folder / "pairs.tsv")], str(folder / "corpus"), config)
+    preset = PRESETS["causal"].with_values(
+        init=str(start),
+        dropped_layers=(1,) if request.param == "llama" else (),
+        lora_rank=8,
+        precision="float32",
+        shares=(),
+        epochs=6,
+        learning_rate=1e-2,
+        warmup_steps=5,
+        evaluate_every=1000,
+    )
+    train(folder / "corpus", folder / "run", preset)
+    export(folder / "run", folder / "bundle", quantization="float32")
+    return Trained(start, folder / "corpus", folder / "run", folder / "bundle")
+
+
+@pytest.fixture(scope="module")
+def vocabulary(trained: Trained) -> Vocabulary:
+    return open_vocabulary(trained.bundle / "tokens.model", read_facts(trained.bundle))
+
+
+@pytest.fixture(scope="module")
+def engine(trained: Trained, vocabulary: Vocabulary) -> CausalEngine:
+    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    readers = {vocabulary.id(tag("effect", role)): reader for role in ("plain", "sentence", "inverse")}
+    return CausalEngine(trained.bundle / "models" / "shared", readers, vocabulary, positions=128, threads=1)
+
+
+def request(vocabulary: Vocabulary, role: str, source: str | None, *ids: int) -> Request:
+    return Request(source, (vocabulary.id(tag("effect", role)), *ids))
+
+
+def test_training_teaches_the_grammar(trained: Trained) -> None:
+    figures = json.loads((trained.run / "shared" / "figures.json").read_text())
+    assert figures["sentence_text_loss"] < 2.5  # 600 pieces: 6.4 by guessing
+
+
+def test_the_engine_scores_as_torch_does(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(trained.run / "shared" / "model").eval()
+    asked = request(vocabulary, "plain", SOURCES[0])
+    text = vocabulary.encode_text("the baker slept in the garden at home")
+    prompt = [*open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE).read(SOURCES[0]), asked.prefix[0]]
+    row = torch.tensor([[*prompt, *text, vocabulary.end]])
+    with torch.no_grad():
+        log_probs = model(row).logits.log_softmax(-1)[0, :-1].gather(1, row[0, 1:, None])[:, 0]
+    (scored,) = engine.score([asked], [text])
+    assert scored.log_prob == pytest.approx(float(log_probs[len(prompt) - 1 :].sum()), abs=1e-3)
+    assert scored.length == len(text) + 1
+
+
+def test_score_reproduces_what_search_and_sample_reported(vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    requests = [request(vocabulary, "plain", source) for source in SOURCES]
+    searched = engine.search(requests, beam=4, best=4, max_tokens=30)
+    sampled = engine.sample(requests, samples=4, top_k=1000, temperature=1.0, max_tokens=30, seed=7)
+    for asked, hypotheses in [*zip(requests, searched, strict=True), *zip(requests, sampled, strict=True)]:
+        ended = [h for h in hypotheses if h.length == len(h.tokens) + 1]
+        again = engine.score([asked] * len(ended), [h.tokens for h in ended])
+        np.testing.assert_allclose([h.log_prob for h in ended], [h.log_prob for h in again], atol=0.02)
+
+
+def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    requests = [request(vocabulary, "plain", source) for source in [*SOURCES, "it rained"]]
+    together = engine.search(requests, beam=3, best=2, max_tokens=20)
+    alone = [engine.search([asked], beam=3, best=2, max_tokens=20)[0] for asked in requests]
+    assert [[h.tokens for h in row] for row in together] == [[h.tokens for h in row] for row in alone]
+
+
+def test_draws_repeat_with_their_seed_and_change_with_another(
+    vocabulary: Vocabulary, engine: CausalEngine
+) -> None:
+    requests = [request(vocabulary, "plain", source) for source in SOURCES]
+
+    def draw(seed: int) -> list[list[tuple[int, ...]]]:
+        rows = engine.sample(requests, samples=5, top_k=50, temperature=1.5, max_tokens=12, seed=seed)
+        return [[h.tokens for h in row] for row in rows]
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+
+
+def test_a_search_among_some_tokens_writes_only_those(vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    kept = range(vocabulary.first_signature, len(vocabulary))
+    (hypotheses,) = engine.search(
+        [request(vocabulary, "sentence", SOURCES[0])], beam=5, best=5, max_tokens=2, only=kept
+    )
+    assert all(len(h.tokens) == 2 and set(h.tokens) <= set(kept) for h in hypotheses)
+
+
+def test_weigh_agrees_with_a_search_among_the_same_tokens(vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    kept = list(range(vocabulary.first_signature, vocabulary.first_signature + 16))
+    asked = request(vocabulary, "sentence", SOURCES[0])
+    weights = engine.weigh([asked], kept)[0]
+    (hypotheses,) = engine.search([asked], beam=16, best=16, max_tokens=1, only=kept)
+    assert np.exp(weights).sum() == pytest.approx(1)
+    by_token = {h.tokens[0]: h.log_prob for h in hypotheses}
+    np.testing.assert_allclose([by_token[token] for token in kept], weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("system", ["cod3s", "cod3s-mmi-mmi", "cod3s-mmi-mmi-rs", "s2s", "s2s-rs", "s2s-sigs"])
+def test_every_system_runs_on_a_language_model(trained: Trained, system: str) -> None:
+    answers = load(trained.bundle, threads=1).generate(SOURCES[0], "effect", 3, system=system)
+    assert 1 <= len(answers) <= 3
+    assert all("<" not in answer.text for answer in answers)
+
+
+def test_streamed_answers_end_with_the_whole_set(trained: Trained) -> None:
+    model = load(trained.bundle, threads=1)
+    *_, last = model.stream(SOURCES[1], "cause", 3)
+    assert last == model.generate(SOURCES[1], "cause", 3)
+
+
+def test_a_long_source_is_cut_with_a_remark_and_keeps_its_connective(
+    trained: Trained, vocabulary: Vocabulary
+) -> None:
+    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    long = " ".join(["the baker lost the key"] * 40)
+    assert reader.read(long)[-1] == vocabulary.encode_text("x,")[-1]
+    answers = load(trained.bundle, threads=1).generate(long, "effect", 1, options=DecodeConfig(beam=2))
+    assert any("longer than the model reads" in remark for remark in answers.remarks)
+
+
+def test_the_tag_stands_in_place_of_the_connectives_last_word(vocabulary: Vocabulary) -> None:
+    pieces = connective_pieces(vocabulary, "{source} because {target}")
+    assert vocabulary.decode_text(pieces) == "because"
+    assert connective_pieces(vocabulary, "{source} {target}") == []
+
+
+def test_trimming_keeps_bytes_and_every_text_readable(tmp_path: Path) -> None:
+    start = save_language_model(tmp_path / "start")
+    trim_byte_pieces(start, ["the baker lost the key"], tmp_path / "pieces.json", 330)
+    vocabulary = Vocabulary(tmp_path / "pieces.json", [], SignatureTokens(8, 4, True))
+    assert vocabulary.text_size <= 333
+    for text in ("the baker lost the key", "Zoë fährt 17 km", "雨が降った", "naïve 🙂"):
+        assert vocabulary.decode_text(vocabulary.encode_text(text)) == text
+    assert len(vocabulary.encode_text("the baker")) < len(vocabulary.encode_text("zebra quiz"))
+
+
+def test_signs_say_which_bits_a_token_writes() -> None:
+    signs = bit_signs(SignatureTokens(4, 2, True))
+    assert signs.shape == (8, 4)
+    assert signs[1].tolist() == [-1, 1, 0, 0]  # <0:01>
+    assert signs[6].tolist() == [0, 0, 1, -1]  # <1:10>
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    preset = PRESETS["causal"].with_values(
+        init=str(trained.start), lora_rank=4, precision="float32", shares=(), epochs=1, evaluate_every=2
+    )
+    train(trained.corpus, tmp_path / "whole", preset)
+    ticks = iter(range(10_000))
+    train(trained.corpus, tmp_path / "broken", preset, seconds=3, clock=lambda: float(next(ticks)))
+    train(trained.corpus, tmp_path / "broken", preset, resume=True)
+    whole, broken = (load_file(tmp_path / name / "shared/model/model.safetensors") for name in ("whole", "broken"))
+    for name, tensor in whole.items():
+        np.testing.assert_allclose(tensor, broken[name], atol=1e-6)
+
+
+def test_weights_in_parts_open_like_whole_ones(trained: Trained, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "bundle"
+    shutil.copytree(trained.bundle, folder)
+    split_weights(folder / "models" / "shared", limit=20_000)
+    assert len(joined_parts(folder / "models" / "shared") or {}) >= 3
+    facts = json.loads((folder / "bundle.json").read_text())
+    facts["files"] = {}
+    (folder / "bundle.json").write_text(json.dumps(facts))
+    wanted = load(trained.bundle, threads=1).generate(SOURCES[0], "effect", 2)
+    assert load(folder, threads=1).generate(SOURCES[0], "effect", 2).answers == wanted.answers
+    (folder / "models" / "shared" / "model.bin.1").write_bytes(b"")
+    with pytest.raises(BundleError, match=r"lacks model\.bin\.1"):
+        load(folder).generate(SOURCES[0], "effect", 2)
+
+
+def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
+    start = save_language_model(tmp_path / "start")
+    assert is_causal(str(start))
+    pieces = tmp_path / "pieces.json"
+    trim_byte_pieces(start, ["the baker"], pieces, 400)
+    vocabulary = Vocabulary(pieces, [], SignatureTokens(8, 4, True))
+
+    def build(folder: Path, dropped: tuple[int, ...] = ()) -> None:
+        build_causal(folder, vocabulary, Adaptation(dropped_layers=dropped), seed=1, tag_starts=[])
+
+    with pytest.raises(Cod3sError, match="3 layers, so 9"):
+        build(start, (9,))
+    untied = save_language_model(tmp_path / "untied", tie_word_embeddings=False)
+    with pytest.raises(Cod3sError, match="separate tables"):
+        build(untied)
+    config = json.loads((start / "config.json").read_text())
+    (start / "config.json").write_text(json.dumps({**config, "eos_token_id": None}))
+    with pytest.raises(Cod3sError, match="no end token"):
+        build(start)
+    (start / "config.json").write_text(json.dumps({**config, "model_type": "rwkv"}))
+    with pytest.raises(Cod3sError, match="'rwkv'"):
+        build(start)
+    (tmp_path / "words").mkdir()
+    words = {"model": {"type": "WordPiece", "vocab": {END: 0}}, "pre_tokenizer": None}
+    (tmp_path / "words" / "tokenizer.json").write_text(json.dumps(words))
+    with pytest.raises(Cod3sError, match="not byte-level"):
+        trim_byte_pieces(tmp_path / "words", ["the baker"], pieces, 400)
