@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install packages test check demo format default-bundle
+.PHONY: install packages test check demo docs format release default-bundle
 
 # One stamp per pyproject.toml: a second `make` installs nothing.
 $(VENV)/.installed: pyproject.toml
@@ -21,20 +21,39 @@ test: install packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: install
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.13
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 format: install
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks examples docs
+	$(BIN)/ruff check --fix src tests benchmarks examples docs
 
 # The base install only (no torch): ten answers to one sentence, from the bundle in the package.
 demo:
 	$(PYTHON) -m venv $(VENV)-demo
 	$(VENV)-demo/bin/pip install --quiet .
 	$(VENV)-demo/bin/cod3s generate effect "the power went out during dinner"
+
+# The docs as a site in build/site, from the same files.
+docs:
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+# Wheel, sdist, and an SBOM (CycloneDX) of the base install, in dist.
+release:
+	$(PYTHON) -m venv --clear $(VENV)-release
+	$(VENV)-release/bin/pip install --quiet '.[release]'
+	rm -rf dist
+	$(VENV)-release/bin/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear $(VENV)-release/base
+	$(VENV)-release/base/bin/pip install --quiet dist/*.whl
+	$(VENV)-release/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type library --output-format JSON \
+	  --output-file dist/cod3s.sbom.json $(VENV)-release/base/bin/python
 
 # The bundle that ships in the package, from nothing: needs the pairs (DATA), and about five hours of one core.
 # It can be killed at any moment and made again: every step goes on where it stopped.

@@ -1,4 +1,4 @@
-"""What each filter of a preset removes by itself, by corpus: the table of docs/corpus.md.
+"""What each filter of a preset removes by itself, by corpus: the table of docs/measured/corpus.md.
 
 cod3s prepare pairs.tsv.gz -o all --filter none --encoder none --dev 0 --test 0
 python benchmarks/filter_counts.py all clean

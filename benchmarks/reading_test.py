@@ -2,7 +2,7 @@
 
     python benchmarks/reading_test.py [BUNDLE]
 
-The first five of each relation stand with all their answers in docs/default-bundle.md.
+The first two of each relation are in docs/measured/default-bundle.md, with all their answers.
 """
 
 import sys

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,6 +49,21 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def tiny_bundle(tmp_path_factory: pytest.TempPathFactory) -> TinyBundle:
     return make_tiny_bundle(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    copy = folder / "checkout"
+    kept_out = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, copy, ignore=kept_out)
+    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(copy)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "No matching distribution" in built.stdout + built.stderr:
+        pytest.skip("no package index can be reached from here")
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
 
 
 @pytest.fixture

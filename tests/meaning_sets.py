@@ -2,9 +2,9 @@
 
     python tests/meaning_sets.py
 
-prints the table of docs/evaluation.md: for each metric the chance that a set of the second kind scores above one
-of the first. The sets (meaning_sets.tsv) were written for this purpose: about half of the sources stand in both
-kinds, most of the rewordings share few words, and some sets of different meaning share most of theirs.
+prints the table of docs/measured/metrics.md: for each metric the chance that a set of the second kind scores above
+one of the first. The sets (meaning_sets.tsv) were written for this purpose: about half of the sources stand in
+both kinds, most of the rewordings share few words, and some sets of different meaning share most of theirs.
 """
 
 import csv

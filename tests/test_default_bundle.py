@@ -56,7 +56,7 @@ def test_it_gives_ten_different_answers_to_sentences_of_our_own(relation: str) -
 
 
 def test_most_bits_come_out_as_they_were_asked_for(fast: Encoder) -> None:
-    """Chance is a half; docs/default-bundle.md has the figure on more sources."""
+    """Chance is a half; docs/measured/default-bundle.md has the figure on more sources."""
     model = cod3s.load(encoder=fast)
     options = DecodeConfig(check=True, beam=10)
     answers = [one for found in model.generate(OWN, "effect", options=options) for one in found.answers]
@@ -75,7 +75,7 @@ def test_a_second_call_is_quick() -> None:
     model.generate(OWN[0], "effect")
     start = time.perf_counter()
     model.generate(OWN[1], "effect")
-    assert time.perf_counter() - start < 20, "a bound for a busy machine; docs/performance.md has the figures"
+    assert time.perf_counter() - start < 20, "a bound for a busy machine; docs/measured/speed.md has the figures"
 
 
 def test_the_command_line_describes_it(cod3s: Run) -> None:

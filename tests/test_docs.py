@@ -1,13 +1,16 @@
 """The commands in README and docs are run, and print what the page says.
 
 A fenced block marked `console` holds `$ command` lines (continued by `> `) and their output. Words after it:
-`data` needs the shared evaluation files, `noisy` output is not compared, `long` is not run.
+`data` needs the shared evaluation files, `noisy` output is not compared, `long` is not run. Links and anchors of
+every page lead somewhere, and MkDocs builds the site without a warning.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +18,18 @@ import pytest
 
 from conftest import ROOT, SHARED_DATA
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [*PAGES, *sorted(ROOT.glob("[B-Z]*.md")), ROOT / "examples" / "README.md"]
 FENCE = re.compile(r"^```(console[ a-z]*|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+MENTION = re.compile(r"docs/[\w/-]+\.md")
 DECIMAL = re.compile(r"\d+\.\d+")
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ def workplace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_commands_of_a_page_print_what_it_says(page: Path, workplace: Path) -> None:
     environment = {
         **os.environ,
@@ -103,3 +115,86 @@ def test_the_commands_of_a_page_print_what_it_says(page: Path, workplace: Path) 
 
 def test_the_readme_has_commands_that_are_run() -> None:
     assert len([step for step in steps(PAGES[0]) if not step.marks]) >= 3
+
+
+def prose(page: Path) -> str:
+    return ANY_FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, by the rule that GitHub and MkDocs share for plain headings."""
+    headings = [re.sub(r"[^\w\s-]", "", heading.lower()) for heading in HEADING.findall(prose(page))]
+    return {re.sub(r"\s+", "-", heading.strip()) for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted(set(LINKED)), ids=name)
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    dead = []
+    for link in LINK.findall(prose(page)):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        goal = (page.parent / path).resolve() if path else page
+        if not goal.exists() or (anchor and anchor not in anchors(goal)):
+            dead.append(link)
+    assert not dead
+
+
+def test_headings_of_a_page_have_different_anchors() -> None:
+    doubled = {
+        name(page): heading
+        for page in PAGES
+        for heading, count in Counter(HEADING.findall(prose(page))).items()
+        if count > 1
+    }
+    assert not doubled
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=name)
+def test_the_index_leads_to_every_guide(page: Path) -> None:
+    assert page.name == "index.md" or f"({page.name})" in prose(ROOT / "docs" / "index.md")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "measured").glob("*.md")), ids=name)
+def test_the_index_leads_to_every_measurement(page: Path) -> None:
+    assert f"(measured/{page.name})" in prose(ROOT / "docs" / "index.md")
+
+
+def test_code_refers_only_to_pages_that_exist() -> None:
+    sources = [
+        path for room in ("src", "tests", "benchmarks", "recipes") for path in (ROOT / room).rglob("*.[mp][dy]")
+    ]
+    mentions = {mention for path in sources for mention in MENTION.findall(path.read_text(encoding="utf-8"))}
+    assert not {mention for mention in mentions if not (ROOT / mention).is_file()}
+
+
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(prose(ROOT / "README.md").split()) <= 1000
+    assert "make demo" in text
+    assert "make test" in text
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Strict: dead links, dead anchors and pages missing from the navigation are errors."""
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    for part in ("docs", "mkdocs.yml"):
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+        copy(ROOT / part, tmp_path / part)
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"],
+        cwd=tmp_path,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = list((tmp_path / "build" / "site").rglob("*.html"))
+    assert len(pages) > 25
+    loaded = re.compile(
+        r"<(?:script|img|iframe)[^>]* src=\"?https?:|<link rel=\"?(?:stylesheet|preconnect)\"? href=\"?https?:"
+    )
+    assert not [page.name for page in pages if loaded.search(page.read_text(encoding="utf-8"))]

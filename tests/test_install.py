@@ -1,4 +1,4 @@
-"""The base install, in a fresh virtual environment: light, complete, and without torch."""
+"""The wheel and the sdist in fresh virtual environments: light, complete, and without torch."""
 
 import json
 import os
@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` folder of a new environment that holds `pip install cod3s` and nothing else."""
+def base(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` folder of a new environment that holds the wheel, what it needs, and nothing else."""
     folder = tmp_path_factory.mktemp("base")
+    install(folder, next(distributions.glob("*.whl")))
+    return folder / "bin"
+
+
+def install(folder: Path, *arguments: str | Path) -> None:
+    """Make a virtual environment in `folder` and install into it."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     made = subprocess.run(
-        [folder / "bin" / "pip", "install", "--quiet", str(ROOT)], capture_output=True, text=True, check=False
+        [folder / "bin" / "pip", "install", "--quiet", *arguments], capture_output=True, text=True, check=False
     )
     if made.returncode and "No matching distribution" in made.stderr + made.stdout:
         pytest.skip("no package index can be reached from here")
     assert made.returncode == 0, made.stderr
-    return folder / "bin"
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -93,3 +96,20 @@ def test_a_missing_extra_says_which_install_brings_it(
     assert done.returncode == 1
     assert f"pip install '{extra}'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_sdist_installs_with_the_bundle(distributions: Path, tmp_path: Path) -> None:
+    install(tmp_path / "environment", "--no-deps", next(distributions.glob("*.tar.gz")))
+    script = "import cod3s, pathlib; print(cod3s.__version__); "
+    script += "print(*pathlib.Path(cod3s.__file__).parent.glob('data/*/bundle.json'))"
+    printed = run(tmp_path / "environment" / "bin" / "python", "-c", script, cwd=tmp_path).stdout.split()
+    assert distributions.joinpath(f"cod3s-{printed[0]}.tar.gz").is_file()
+    assert len(printed) == 2
+
+
+@pytest.mark.slow
+def test_serving_needs_an_extra_that_the_docker_image_brings(base: Path, tmp_path: Path) -> None:
+    done = run(base / "cod3s", "serve", "--port", "0", cwd=tmp_path)
+    assert "pip install 'cod3s[serve]'" in done.stderr
+    assert ".[serve]" in (Path(__file__).parent.parent / "Dockerfile").read_text()

@@ -22,14 +22,14 @@ from cod3s.tokens.vocabulary import Vocabulary
 
 LogProbs = npt.NDArray[np.float64]
 
-# Sizes of the batches in which the processor is busy and its cache is not overrun (docs/performance.md).
+# Sizes of the batches in which the processor is busy and its cache is not overrun (docs/measured/speed.md).
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
 _NEXT_SEED = 1_000_003  # from one such part to the next: far from the seeds that people take
 
 # How numbers are multiplied, whatever the weights are kept in: int8 products cost up to a fifth of a nat a token
-# (docs/default-bundle.md).
+# (docs/measured/default-bundle.md).
 COMPUTE = "float32"
 
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned

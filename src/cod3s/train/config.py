@@ -136,7 +136,7 @@ PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
     "warm": TrainConfig(),
     # The bundle in the package, but for its shares of the corpora: four hours of one core with 220,000 pairs
-    # (docs/default-bundle.md). Small batches make many steps; each role sees a share of the pairs in an epoch.
+    # (docs/measured/default-bundle.md). Small batches make many steps; each epoch, a role sees a share of pairs.
     "default": TrainConfig(
         shares=(0.14, 0.42, 0.06),
         pieces="common",
