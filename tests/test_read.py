@@ -15,7 +15,7 @@ from cod3s.corpus.read import Reader, Tally, find_files
 from cod3s.corpus.relations import CAUSE, EFFECT, columns_of, find_relations
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.lines import MAX_LINE_BYTES
-from cod3s.files.locations import place
+from cod3s.files.locations import locate
 
 BOTH = columns_of([EFFECT, CAUSE])
 PAIR = {"first": "it rained", "second": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}
@@ -24,7 +24,7 @@ TSV = "\t".join(CAUSAL) + "\n" + "\t".join(CAUSAL.values()) + "\n"
 
 
 def read(path: Path, names=BOTH, skip_bad: bool = False, tally: Tally | None = None) -> list[dict[str, str]]:
-    batches = Reader(place(path), names, skip_bad).batches(tally or Tally())
+    batches = Reader(locate(path), names, skip_bad).batches(tally or Tally())
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -67,7 +67,7 @@ def test_parquet_with_dictionary_columns_and_without_extras(tmp_path: Path) -> N
 def test_causalbank_as_released_says_the_order_by_its_folder(tmp_path: Path) -> None:
     because = written(tmp_path / "because_mode" / "because_of", "because of\twe stayed in\tthe rain\n")
     therefore = written(tmp_path / "therefore_mode" / "therefore", "therefore\tit rained\twe stayed in\n")
-    assert find_files([str(tmp_path)]) == [place(because), place(therefore)]
+    assert find_files([str(tmp_path)]) == [locate(because), locate(therefore)]
     extra = {"pattern": "because of", "corpus": "causalbank"}
     assert read(because) == [{"first": "the rain", "second": "we stayed in", "order": "because", **extra}]
     assert read(therefore)[0] | {"pattern": "", "corpus": ""} == {

@@ -39,8 +39,8 @@ class FileFormatError(Cod3sError):
     """A file whose content is not what its reader expects."""
 
 
-class PlaceError(Cod3sError):
-    """A place that could not be read or written just then; what was done before is still there."""
+class LocationError(Cod3sError):
+    """A location that could not be read or written just now; finished work is still there."""
 
 
 class BinsError(Cod3sError):

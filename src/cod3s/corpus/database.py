@@ -7,7 +7,7 @@ import duckdb
 import pyarrow.dataset as ds
 
 from cod3s.corpus.keys import MACROS
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 
 def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
@@ -22,7 +22,7 @@ def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     return connection
 
 
-def table_of(connection: Any, name: str, files: list[Place]) -> str:
+def table_of(connection: Any, name: str, files: list[Location]) -> str:
     """What to write after FROM to read these Parquet files.
 
     DuckDB reads local files itself; others come through pyarrow, under `name`.

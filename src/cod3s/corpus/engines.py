@@ -82,7 +82,7 @@ class _RayWorker:
             return json.dumps([type(error).__name__, error.message, error.hint])
         except OSError as error:
             hint = "check that all workers reach the place and that it has room; then run again: it resumes"
-            return json.dumps(["PlaceError", f"the system of a worker refused: {error}", hint])
+            return json.dumps(["LocationError", f"the system of a worker refused: {error}", hint])
         return ""
 
 

@@ -23,31 +23,31 @@ from cod3s.corpus.manifest import (
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 
 @dataclass(frozen=True)
 class CorpusFolder:
     """A corpus at `place`, to be made from `inputs` with `config`."""
 
-    place: Place
+    place: Location
     config: PrepareConfig
     inputs: list[InputFile]
 
     @property
-    def work(self) -> Place:
+    def work(self) -> Location:
         return self.place / ".work"
 
     @property
-    def plan(self) -> Place:
+    def plan(self) -> Location:
         """Written when the pairs are split: which shards there are, and what was counted."""
         return self.work / "plan.json"
 
-    def part(self, relation: str, number: int) -> Place:
+    def part(self, relation: str, number: int) -> Location:
         """The sifted rows of one file: this with .parquet, its counts with .json."""
         return self.work / relation / f"part-{number:05d}"
 
-    def unsigned(self, shard: Shard) -> Place:
+    def unsigned(self, shard: Shard) -> Location:
         return self.work / f"{shard.name}.parquet"
 
     def task(self, shard: Shard, with_vectors: bool) -> ShardTask:

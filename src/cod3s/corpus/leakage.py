@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cod3s.corpus.database import table_of
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -48,7 +48,7 @@ def sentence_hashes(batch: pa.RecordBatch) -> Hashes:
     return np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
 
 
-def count_shared(connection: Any, train: list[Place], held_out: list[Place]) -> int:
+def count_shared(connection: Any, train: list[Location], held_out: list[Location]) -> int:
     """How many sentences stand both in train and in held-out shards, read back from the text on disk."""
     if not train or not held_out:
         return 0

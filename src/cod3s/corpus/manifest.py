@@ -12,7 +12,7 @@ from cod3s import __version__
 from cod3s.corpus.funnel import FunnelStep
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
@@ -77,7 +77,7 @@ class Manifest:
     format: int = FORMAT
 
 
-def load_manifest(corpus: Place) -> Manifest:
+def load_manifest(corpus: Location) -> Manifest:
     """The manifest of the corpus folder; a folder without one is unfinished."""
     file = corpus / NAME
     if not file.exists():
@@ -95,7 +95,7 @@ def load_manifest(corpus: Place) -> Manifest:
         raise FileFormatError(f"{file.url} is not a manifest of this version: {error}") from error
 
 
-def check_format(found: object, corpus: Place) -> None:
+def check_format(found: object, corpus: Location) -> None:
     """An error unless the corpus, finished or not, was made in the format of this version."""
     if found != FORMAT:
         raise FileFormatError(

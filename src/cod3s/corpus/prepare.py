@@ -30,8 +30,8 @@ from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.encode import Encoder, load_encoder
-from cod3s.errors import Cod3sError, PlaceError, Progress
-from cod3s.files.locations import Place, place
+from cod3s.errors import Cod3sError, LocationError, Progress
+from cod3s.files.locations import Location, locate
 from cod3s.signatures import Code
 from cod3s.signatures.signer import open_code
 
@@ -56,7 +56,7 @@ def prepare(
     run = _Run(config, engine or LocalEngine(), memory, stage)
     files = find_files(paths)
     with stage("checksums", len(files)) as progress:
-        folder = CorpusFolder(place(output), config, [_input_file(file, progress) for file in files])
+        folder = CorpusFolder(locate(output), config, [_input_file(file, progress) for file in files])
     if manifest := folder.finished():
         return manifest, False
     try:
@@ -77,7 +77,7 @@ class _Run:
         self._held_out = HeldOut(config.held_out if config.dev or config.test else 0)
         self._config, self._engine, self._memory, self._stage = config, engine, memory, stage
 
-    def __call__(self, files: list[Place], folder: CorpusFolder) -> Manifest:
+    def __call__(self, files: list[Location], folder: CorpusFolder) -> Manifest:
         encoder, code = self._open_encoder()
         folder.begin()
         sifted = self._sift(files, folder)
@@ -110,7 +110,7 @@ class _Run:
         encoder = load_encoder(self._config.encoder)
         return encoder, open_code(self._config.code, encoder, self._config.bits, self._config.seed)
 
-    def _sift(self, files: list[Place], folder: CorpusFolder) -> dict[str, list[Sifted]]:
+    def _sift(self, files: list[Location], folder: CorpusFolder) -> dict[str, list[Sifted]]:
         """Every file as every relation sees it; what was sifted before is not sifted again."""
         all_tasks = [
             (file, relation, folder.part(relation.name, number))
@@ -133,7 +133,7 @@ class _Run:
                 sifted[relation.name].append(Sifted(**part.with_suffix(".json").read_json()))
             for name, parts in sifted.items():
                 _check_some_left(name, parts)
-        except PlaceError:
+        except LocationError:
             raise  # a later run goes on where this one stopped
         except Cod3sError:
             folder.abandon()
@@ -219,12 +219,12 @@ class _Run:
         )
 
 
-def _put(file: Path, there: Place) -> None:
+def _put(file: Path, there: Location) -> None:
     with file.open("rb") as source, there.replaced() as copy:
         shutil.copyfileobj(source, copy, 1 << 20)
 
 
-def _input_file(file: Place, progress: Progress) -> InputFile:
+def _input_file(file: Location, progress: Progress) -> InputFile:
     found = InputFile(file.name, file.size() or 0, file.sha256())
     progress(1)
     return found

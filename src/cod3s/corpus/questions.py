@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from cod3s.errors import FileFormatError
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Place, place
+from cod3s.files.locations import Location, locate
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""
@@ -32,7 +32,7 @@ class Question:
 
 def read_questions(path: str | Path) -> list[Question]:
     """All questions of a file, in its order."""
-    file = place(path)
+    file = locate(path)
     with file.opened() as stream:
         start = stream.read(64).lstrip(b"\xef\xbb\xbf").lstrip()
     if not start:
@@ -51,7 +51,7 @@ def read_questions(path: str | Path) -> list[Question]:
     return questions
 
 
-def _read_jsonl(file: Place) -> Iterator[Question]:
+def _read_jsonl(file: Location) -> Iterator[Question]:
     layout: _Layout | None = None
     with file.opened() as stream:
         for block in read_lines(stream):
@@ -118,7 +118,7 @@ def _say(error: Exception) -> str:
     return f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def _read_xml(file: Place) -> Iterator[Question]:
+def _read_xml(file: Location) -> Iterator[Question]:
     with file.opened() as stream:
         content = stream.read(MAX_XML_BYTES + 1)
     if len(content) > MAX_XML_BYTES:

@@ -25,7 +25,7 @@ from cod3s.corpus.parsers import (
 from cod3s.corpus.relations import ORDERS
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Place, place
+from cod3s.files.locations import Location, locate
 
 PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 
@@ -49,7 +49,7 @@ class Tally:
 class Reader:
     """One file of pairs, how it is laid out, and whether a bad row stops the reading or is skipped."""
 
-    place: Place
+    place: Location
     names: Names
     skip_bad: bool = False
 
@@ -160,11 +160,11 @@ class Reader:
         return pairs.filter(pc.invert(bad))
 
 
-def find_files(paths: Sequence[str]) -> list[Place]:
+def find_files(paths: Sequence[str]) -> list[Location]:
     """The files at `paths`; a folder stands for all files below it, in order of name."""
-    found: list[Place] = []
+    found: list[Location] = []
     for path in paths:
-        here = place(path)
+        here = locate(path)
         if not here.exists():
             raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
         inside = here.files() if here.is_folder() else [here]
@@ -174,7 +174,7 @@ def find_files(paths: Sequence[str]) -> list[Place]:
     return found
 
 
-def _is_parquet(file: Place) -> bool:
+def _is_parquet(file: Location) -> bool:
     with file.opened() as stream:
         return stream.read(4) == b"PAR1"
 

@@ -18,7 +18,7 @@ from cod3s.corpus.database import connect
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 OTHER_ORDER = "order"
 BLANK = "blank"
@@ -50,7 +50,7 @@ class Sifter:
         self._matching_orders, self._skip_bad, self._names = matching_orders, skip_bad, names
         self._connection = connect()
 
-    def __call__(self, file: Place, relation: Relation, part: Place) -> Sifted:
+    def __call__(self, file: Location, relation: Relation, part: Location) -> Sifted:
         """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""
         facts = part.with_suffix(".json")
         if facts.exists():

@@ -19,7 +19,7 @@ from cod3s.corpus.database import connect, table_of
 from cod3s.corpus.keys import SPLITS, HeldOut
 from cod3s.corpus.leakage import Leaks, sentence_hashes
 from cod3s.errors import Progress
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
 SPLIT_REASONS = {
@@ -87,12 +87,12 @@ class Sizes:
 class Splitter:
     """Splits the sifted rows of some relations together: what one holds out, no other trains on."""
 
-    def __init__(self, work: Place, sizes: Sizes, held_out: HeldOut, spill: Path, memory: str) -> None:
+    def __init__(self, work: Location, sizes: Sizes, held_out: HeldOut, spill: Path, memory: str) -> None:
         self._work, self._sizes, self._held_out = work, sizes, held_out
         self._connection = connect(spill, memory)
 
     def __call__(
-        self, parts: dict[str, list[Place]], progress: Progress
+        self, parts: dict[str, list[Location]], progress: Progress
     ) -> tuple[list[Shard], dict[str, SplitCounts]]:
         """Write the shards of every relation (its name → its sifted parts); return them and the counts."""
         counts = {relation: SplitCounts() for relation in parts}
@@ -121,7 +121,7 @@ class Splitter:
         return shards, counts
 
     def _rows(
-        self, parts: list[Place], split: str, count: SplitCounts, progress: Progress
+        self, parts: list[Location], split: str, count: SplitCounts, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """The unique rows of one stretch, in the order of their keys."""
         start, end = self._held_out.stretch(split)
@@ -151,7 +151,7 @@ class Splitter:
 class _Waiting:
     """Held-out rows on disk until all of train has been seen; in memory are only their hashes."""
 
-    def __init__(self, file: Place, relation: str, split: str) -> None:
+    def __init__(self, file: Location, relation: str, split: str) -> None:
         self._file, self.relation, self.split = file, relation, split
         self.hashes = np.empty((0, 2), np.uint64)  # (rows, source and target)
 

@@ -21,7 +21,7 @@ class Shape(Enum):
     NEXT = "First. CUE second"
 
 
-class Place(Enum):
+class Position(Enum):
     """Where the cue stands in its sentence."""
 
     ANYWHERE = "anywhere"
@@ -63,7 +63,7 @@ class Rule:
     """
 
     cue: str
-    place: Place = Place.ANYWHERE
+    position: Position = Position.ANYWHERE
     last: str = ""
     next: str = ""
     before: str = ""
@@ -82,7 +82,9 @@ class Rule:
     @property
     def decides_by_next(self) -> bool:
         """Whether the next word is the only condition."""
-        return bool(self.next) and self.place is Place.ANYWHERE and not (self.last or self.before or self.after)
+        return (
+            bool(self.next) and self.position is Position.ANYWHERE and not (self.last or self.before or self.after)
+        )
 
     def fit(self, around: Surroundings) -> int | None:
         """How many characters before the cue belong to it (its comma, its "and"), or None."""
@@ -90,9 +92,9 @@ class Rule:
             return None
         if self.after and self._after.match(around.right) is None:
             return None
-        if self.place is Place.OPENING:
+        if self.position is Position.OPENING:
             return len(around.left) if around.is_opening else None
-        if self.place is Place.PAUSE:
+        if self.position is Position.PAUSE:
             return around.pause()
         return self._taken_before(around.left)
 

@@ -16,10 +16,10 @@ from time import monotonic
 from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, did_you_mean, require
 from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
-from cod3s.files.locations import place
+from cod3s.files.locations import locate
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
@@ -73,7 +73,7 @@ def train(
     report: Report = lambda *_: None,
 ) -> dict[str, dict[str, float]]:
     """Validation figures of each member of the run in `output`; each may take `seconds` of `clock`."""
-    manifest = load_manifest(place(str(corpus)))
+    manifest = load_manifest(locate(str(corpus)))
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
     # Under torchrun every process comes through here: the first one writes, the others wait for it.
