@@ -1,9 +1,9 @@
-"""The cues, and the named patterns that read a cause and an effect off them. Two tables; they read no text."""
+"""The table of cues, and the table of named patterns that tell the cause from the effect."""
 
 from cod3s.harvest.rules import Pattern, Position, Shape
 
-# Small letters, each alternative beginning with a letter of its own: the scanner relies on that for its speed.
-# Of two that begin alike the longer stands first.
+# In lower case, and each alternative begins with a letter: the scanner relies on that for its speed. Of two cues
+# that start alike, the longer one comes first.
 CUES: dict[str, str] = {
     "that's because": r"that(?:['’]s| is| was) because|this(?: is| was) because",
     "because of": r"because of",

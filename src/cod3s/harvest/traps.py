@@ -1,4 +1,4 @@
-"""The traps: uses of a cue word that state no cause, each with its reason. A table; it reads no text."""
+"""The table of traps: uses of a cue word that state no cause, each with its reason."""
 
 from cod3s.harvest.rules import Position, Trap
 
