@@ -22,6 +22,8 @@ PAIR = {"first": "it rained", "second": "we stayed in", "order": "so", "pattern"
 CAUSAL = {"cause": "it rained", "effect": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}
 TSV = "\t".join(CAUSAL) + "\n" + "\t".join(CAUSAL.values()) + "\n"
 
+QUOTED = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in (CAUSAL, CAUSAL.values()))
+
 
 def read(path: Path, names=BOTH, skip_bad: bool = False, tally: Tally | None = None) -> list[dict[str, str]]:
     batches = Reader(locate(path), names, skip_bad).batches(tally or Tally())
@@ -43,7 +45,10 @@ SAME_PAIR = [
     ("pairs.tsv.gz", gzip.compress(TSV.encode()), "gzip"),
     ("pairs.tsv.gz", gzip.compress(TSV[:30].encode()) + gzip.compress(TSV[30:].encode()), "gzip in two members"),
     ("pairs.tsv.zst", zstandard.compress(TSV.encode()), "zstd"),
-    ("pairs.jsonl", json.dumps(CAUSAL).encode(), "a JSON object a line"),
+    ("pairs.csv", TSV.replace("\t", ",").encode(), "a CSV file with a header"),
+    ("pairs.csv.gz", gzip.compress(QUOTED.encode()), "CSV with quotes"),
+    ("pairs.tsv", TSV.replace("corpus", "source").encode(), "the corpus in `source`, as older versions wrote it"),
+    ("pairs.jsonl", json.dumps(CAUSAL).encode(), "one JSON object per line"),
     ("pairs.jsonl", json.dumps({"id": 7, **CAUSAL}).encode() + b"\n", "other fields are ignored"),
 ]
 
@@ -56,6 +61,17 @@ def test_every_format_gives_the_same_pair(tmp_path: Path, name: str, content: by
 def test_parquet_gives_the_same_pair(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([CAUSAL]), tmp_path / "pairs.parquet")
     assert read(tmp_path / "pairs.parquet") == [PAIR]
+
+
+def test_parquet_of_an_older_harvest_names_the_corpus_as_source(tmp_path: Path) -> None:
+    old = {"source" if name == "corpus" else name: value for name, value in CAUSAL.items()}
+    pq.write_table(pa.Table.from_pylist([old]), tmp_path / "pairs.parquet")
+    assert read(tmp_path / "pairs.parquet") == [PAIR]
+
+
+def test_a_source_column_of_another_table_is_not_a_corpus(tmp_path: Path) -> None:
+    path = written(tmp_path / "pairs.tsv", "cause\teffect\tsource\nit rained\twe stayed in\thttps://page\n")
+    assert read(path)[0]["corpus"] == ""
 
 
 def test_parquet_with_dictionary_columns_and_without_extras(tmp_path: Path) -> None:
@@ -131,7 +147,7 @@ BAD_JSON = [
     ('{"cause": "it rained"}', "'effect' is missing, or is not text"),
     ('{"cause": "it rained", "effect": null}', "'effect' is missing, or is not text"),
     ('{"cause": "it rained", "effect": 7}', "'effect' is missing, or is not text"),
-    ('{"cause": "a", "effect": "b", "cause": "c"}', "a key stands there twice"),
+    ('{"cause": "a", "effect": "b", "cause": "c"}', "it has the same key twice"),
     ('{"cause": "it \\u0000 rained", "effect": "b"}', "'cause' is missing, or is not text"),
     ('{"cause": "it \\ud800 rained", "effect": "b"}', "'cause' is missing, or is not text"),
     ('["it rained", "we stayed"]', "not a JSON object"),
@@ -152,14 +168,18 @@ BAD_FILES = [
     ("a.tsv", b"", "is empty", "an empty file"),
     ("a.tsv", b"\n\n", "is empty", "nothing but empty lines"),
     ("a.txt", b"It rained. We stayed in.\n", "line 1: not a known format", "plain prose"),
-    ("a.tsv", b"cause\teffect\tcause\n", "column 'cause' stands there twice", "a doubled header"),
+    ("a.tsv", b"cause\teffect\tcause\n", "two columns 'cause'", "a doubled header"),
     ("a.tsv", b"reason\tresult\n", "'cause' and 'effect' are needed, found 'reason', 'result'", "other columns"),
     ("a.jsonl", b'{"text": "it rained"}\n', "are needed, found 'text'", "other fields"),
     ("a.tsv.gz", gzip.compress(TSV.encode() * 9999)[:-20], "damaged or cut short", "a truncated .gz"),
     ("a.tsv.gz", b"this is not gzip", "damaged or cut short", "a .gz that is none"),
     ("a.tsv.zst", zstandard.compress(TSV.encode() * 9999)[:-20], "damaged or cut short", "a truncated .zst"),
     ("a.parquet", b"PAR1 and then nothing", "damaged", "a truncated Parquet file"),
-    ("a.bin", b"\xff\xfe\x00\x01", "line 1: not a known format", "binary"),
+    ("a.bin", b"\xff\xfe\x00\x01", "is UTF-16 text", "UTF-16"),
+    ("a.bin", b"\xff\x00\x01", "line 1: not a known format", "binary"),
+    ("a.tsv", b"SQLite format 3\0", "is an SQLite database", "a database"),
+    ("a.csv", b'cause,effect\n"it rained,we ran\n', "line 2: a quoted cell", "a cell that does not end"),
+    ("a.csv", b"reason,result\n", "columns .* are needed, found 'reason'", "a CSV file with other columns"),
 ]
 
 

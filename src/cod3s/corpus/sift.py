@@ -100,8 +100,8 @@ class Sifter:
             other = f"\"order\" NOT IN ('', '{relation.order}')"
         return f"""
             SELECT source, target, "order", pattern, corpus, removed,
-              md5_number_upper({first}_bare || chr(31) || {second}_bare) AS place,
-              md5_number_lower({first}_bare || chr(31) || {second}_bare) AS tie,
+              md5_number_upper({first}_bare || chr(31) || {second}_bare) AS key_high,
+              md5_number_lower({first}_bare || chr(31) || {second}_bare) AS key_low,
               md5_number_upper(source_bare) AS source_hash, md5_number_upper(target_bare) AS target_hash
             FROM (
               SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' WHEN source = '' OR target = '' THEN '{BLANK}'
