@@ -1,7 +1,6 @@
-"""The first step: one file of pairs, as one relation sees it → its rows that pass the filters, with their keys.
+"""The first step: keep the rows of one file that pass the filters of one relation, with their keys.
 
-Each (file, relation) is sifted by itself, so this step runs anywhere in parallel; duplicates and splits need all
-files and come later.
+Each file is sifted by itself, so this step runs in parallel; duplicates and splits need all files and come later.
 """
 
 from collections import Counter
@@ -23,10 +22,10 @@ from cod3s.files.locations import Location
 OTHER_ORDER = "order"
 BLANK = "blank"
 SIFT_REASONS = {
-    OTHER_ORDER: "said the other way round (X because Y, or X, so Y): teaches the inverse relation",
+    OTHER_ORDER: "worded the other way round (X because Y, or X, so Y): teaches the inverse relation",
     BLANK: "a side is empty: nothing to sign",
 }
-"""What removes pairs whatever filters were chosen."""
+"""What removes pairs with any filters."""
 
 _BATCH_ROWS = 65_536
 
@@ -51,7 +50,7 @@ class Sifter:
         self._connection = connect()
 
     def __call__(self, file: Location, relation: Relation, part: Location) -> Sifted:
-        """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""
+        """Write the kept rows to `part`.parquet and the counts to `part`.json, unless they are there already."""
         facts = part.with_suffix(".json")
         if facts.exists():
             return Sifted(**facts.read_json())
