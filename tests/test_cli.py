@@ -85,7 +85,7 @@ def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
     ("arguments", "message", "hint", "code"),
     [
         (["sign", "  "], "empty sentence", "visible", 1),
-        (["sign"], "no sentence to sign", "cod3s sign", 2),
+        (["sign"], "no sentences to sign", "cod3s sign", 2),
         (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?", 1),
         (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256", 1),
         (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling", 1),

@@ -229,8 +229,9 @@ def reword(
     above it that has one.
     """
     require("pyarrow", "corpus")
-    from cod3s.files.disk import require_new
+    from cod3s.files.disk import require_new, require_own
 
+    require_own(output, "bundle.json")
     require_new(output, force)
     from cod3s.bundle import read_facts
     from cod3s.export.reword import reword as reword_bundle

@@ -43,7 +43,7 @@ def fit(
     import numpy as np
 
     from cod3s.encode import load_encoder
-    from cod3s.files.disk import require_new
+    from cod3s.files.disk import require_new, require_own
     from cod3s.files.sentences import read_sentences
     from cod3s.signatures import itq_code, median_code
     from cod3s.signatures.signer import encode_sentences
@@ -51,6 +51,7 @@ def fit(
     makers = {"median": median_code, "itq": itq_code}
     if kind not in makers:
         raise UsageError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
+    require_own(output, "code.json")
     require_new(output, force)
     chosen = load_encoder(encoder)
     texts = islice(read_sentences(sentences, column), _MAX_SENTENCES)

@@ -161,14 +161,14 @@ def load_manifest(corpus: Location) -> Manifest:
         inputs = [InputFile(**file) for file in content.pop("inputs")]
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{file.url} is not a manifest of this version: {error}") from error
+        raise FileFormatError(f"{file.url} is not a manifest of this format_number: {error}") from error
 
 
-def check_format(found: object, corpus: Location) -> None:
+def check_format(format_number: object, corpus: Location) -> None:
     """Raise an error unless the corpus, finished or not, has the format of this version."""
-    if found != FORMAT:
+    if format_number != FORMAT:
         raise FileFormatError(
-            f"the corpus in {corpus.url} has format {found}, this cod3s makes and reads format {FORMAT}",
+            f"the corpus in {corpus.url} has format {format_number}, this cod3s makes and reads format {FORMAT}",
             hint="prepare the same pairs again into another folder",
         )
 
