@@ -22,10 +22,9 @@ from transformers import AutoModel
 
 from cod3s.bench import bench_sentences
 from cod3s.encode import load_encoder
-from cod3s.encode.batches import length_sorted_batches
 from cod3s.encode.convert import convert_encoder
-from cod3s.encode.minilm import minilm_folder
-from cod3s.encode.protocol import unit
+from cod3s.encode.protocol import length_sorted_batches, unit
+from cod3s.encode.weights import minilm_folder
 from cod3s.signatures import random_code
 
 ROUNDS = 5

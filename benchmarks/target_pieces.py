@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import torch
 
 from cod3s.cli.output import print_table
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.text import for_modelling

@@ -85,7 +85,7 @@ def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
     ("arguments", "message", "hint", "code"),
     [
         (["sign", "  "], "empty sentence", "visible", 1),
-        (["sign"], "no sentence to sign", "cod3s sign", 2),
+        (["sign"], "no sentences to sign", "cod3s sign", 2),
         (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?", 1),
         (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256", 1),
         (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling", 1),
@@ -228,3 +228,39 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cod3s: Run, tmp_pa
     assert "check that" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+def test_a_dash_is_standard_input_wherever_text_is_taken(cod3s: Run, tmp_path: Path) -> None:
+    signed = json.loads(cod3s("sign", "-", "--json", "-e", "static", stdin="It rained.\nWe slept.\n").stdout)
+    assert [row["text"] for row in signed["sentences"]] == ["It rained.", "We slept."]
+    table = "id\ttext\n1\tIt rained.\n2\tWe slept.\n"
+    signed = json.loads(cod3s("sign", "-", "--column", "text", "--json", "-e", "static", stdin=table).stdout)
+    assert [row["text"] for row in signed["sentences"]] == ["It rained.", "We slept."]
+    for command in (["bins", "build", "-", "-o", "b.sqlite"], ["codes", "fit", "-", "-o", "code", "--bits", "2"]):
+        done = cod3s(*command, "-e", "static", stdin="It rained.\nWe slept.\nHe ran.\n")
+        assert done.returncode == 0, done.stderr
+
+
+def test_outputs_are_replaced_only_by_force(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("It rained.\nWe slept.\nHe ran.\n", encoding="utf-8")
+    for command in (
+        ["bins", "build", "s.txt", "-o", "b.sqlite"],
+        ["codes", "fit", "s.txt", "-o", "code", "--bits=2"],
+    ):
+        assert cod3s(*command, "-e", "static").returncode == 0
+        again = cod3s(*command, "-e", "static")
+        assert again.returncode == 1
+        assert "exists already" in again.stderr
+        assert "--force" in again.stderr
+        assert cod3s(*command, "-e", "static", "--force").returncode == 0
+
+
+def test_bins_commands_take_the_file_first_or_as_an_option(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("It rained.\nWe slept.\n", encoding="utf-8")
+    assert cod3s("bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static", "--bits", "4").returncode == 0
+    assert cod3s("bins", "tree", "b.sqlite").stdout == cod3s("bins", "tree", "--bins", "b.sqlite").stdout != ""
+    first = cod3s("bins", "show", "b.sqlite", "0110", "--json")
+    assert first.returncode == 0
+    assert first.stdout == cod3s("bins", "show", "0110", "--bins", "b.sqlite", "--json").stdout
+    for wrong in (["show", "0110"], ["show", "b.sqlite", "0110", "--bins", "b.sqlite"], ["tree"]):
+        assert cod3s("bins", *wrong).returncode == 2

@@ -9,8 +9,8 @@ import pytest
 
 from cod3s.bench import bench_sentences
 from cod3s.encode import Encoder, load_encoder
-from cod3s.encode.batches import length_sorted_batches
-from cod3s.encode.minilm import SHA256, minilm_folder, verify_weights
+from cod3s.encode.protocol import length_sorted_batches
+from cod3s.encode.weights import SHA256, minilm_folder, verify_weights
 from cod3s.errors import EncoderError
 from cod3s.signatures import random_code
 from cod3s.signatures.signer import FRAGILE_MARGIN, sign

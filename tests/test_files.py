@@ -62,7 +62,7 @@ def test_a_block_that_fails_leaves_the_earlier_folder(tmp_path: Path) -> None:
 def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "own", "old", "notes.txt")
     monkeypatch.chdir(tmp_path / "own")
-    with pytest.raises(Cod3sError, match="the folder that you are in"):
+    with pytest.raises(Cod3sError, match="the folder you are in"):
         write(Path(), "new", "notes.txt")
     assert (tmp_path / "own" / "notes.txt").read_text() == "old"
 

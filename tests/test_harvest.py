@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cod3s.cli.app import app
-from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.corpus.read import Reader, Tally
+from cod3s.errors import Cod3sError, FileFormatError, UsageError
+from cod3s.files.locations import locate
 from cod3s.harvest import documents
 from cod3s.harvest.extract import find_pairs
-from cod3s.harvest.harvest import COLUMNS, OVER_LIMIT, harvest
+from cod3s.harvest.pipeline import COLUMNS, OVER_LIMIT, harvest
 
 STORY = """# The ferry
 
@@ -49,7 +51,10 @@ def write_story(folder: Path, name: str) -> Path:
     path = folder / name
     paragraphs = STORY.split("\n\n")
     json_lines = "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(paragraphs))
-    content = (json_lines if ".jsonl" in name else STORY).encode()
+    tsv = "id\ttext\n" + "".join(f"{n}\t{text.strip()}\n" for n, text in enumerate(paragraphs))
+    csv = "id,text\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(paragraphs))
+    tables = {".jsonl": json_lines, ".tsv": tsv, ".csv": csv}
+    content = next((table for kind, table in tables.items() if kind in name), STORY).encode()
     if name.endswith(".parquet"):
         pq.write_table(pa.table({"text": [*paragraphs, None]}), path)
     elif name.endswith(".gz"):
@@ -62,7 +67,18 @@ def write_story(folder: Path, name: str) -> Path:
     return path
 
 
-FORMATS = ["a.txt", "a.md", "a.jsonl", "a.parquet", "a.txt.gz", "a.md.zst", "a.jsonl.gz", "a.jsonl.zst"]
+FORMATS = [
+    "a.csv",
+    "a.tsv.gz",
+    "a.txt",
+    "a.md",
+    "a.jsonl",
+    "a.parquet",
+    "a.txt.gz",
+    "a.md.zst",
+    "a.jsonl.gz",
+    "a.jsonl.zst",
+]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -105,7 +121,7 @@ def test_a_line_of_ten_megabytes_is_read_in_small_pieces(tmp_path: Path) -> None
     line = "The road was closed, so Mr. Orr walked home. Nobody had come. So we had to eat alone. "
     copies = 10_000_000 // len(line)
     (tmp_path / "line.txt").write_text(line * copies, encoding="utf-8")
-    pieces = [piece.text for piece in documents.read_pieces(tmp_path / "line.txt", text_field="text")]
+    pieces = [piece.text for piece in documents.read_pieces(tmp_path / "line.txt", column="text")]
     assert "".join(pieces) == line * copies
     assert max(map(len, pieces)) <= 2 * documents.PIECE
     cut = [pair for piece in pieces[:3] for pair in find_pairs(piece).pairs]
@@ -180,7 +196,7 @@ BAD = [
     ("list.jsonl", "list.jsonl, line 1", "JSON, but no object"),
     ("number.jsonl", "number.jsonl, line 1", "the field is no text"),
     ("nocolumn.parquet", "nocolumn.parquet has no column 'text'", "the column is missing"),
-    ("numbers.parquet", "holds int64, text was needed", "the column is no text"),
+    ("numbers.parquet", "holds int64, and text was needed", "the column is no text"),
     ("noise.parquet", "noise.parquet is not a readable Parquet file", "no Parquet at all"),
     ("packed.parquet.gz", "a compressed Parquet file", "Parquet cannot be streamed"),
 ]
@@ -222,6 +238,52 @@ def test_the_output_may_not_be_an_input_or_a_folder(tmp_path: Path) -> None:
         harvest([source], source)
     with pytest.raises(Cod3sError, match="is a folder"):
         harvest([source], tmp_path)
+
+
+def table_rows(path: Path) -> list[tuple[str, ...]]:
+    return [
+        tuple(row[name] for name in ("first", "second", "pattern", "order", "corpus")) for row in read_pairs(path)
+    ]
+
+
+def read_pairs(path: Path) -> list[dict[str, str]]:
+    batches = Reader(locate(path), (("cause", "effect"),)).batches(Tally())
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+OUTPUTS = ["p.parquet", "p.tsv", "p.csv", "p.jsonl", "p.tsv.gz", "p.csv.gz", "p.jsonl.gz"]
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_prepare_reads_the_same_pairs_from_every_output_format(name: str, tmp_path: Path) -> None:
+    harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
+    assert table_rows(tmp_path / name) == [(*pair, "a.txt") for pair in PAIRS]
+
+
+def test_the_name_of_the_output_decides_its_format(tmp_path: Path) -> None:
+    harvest([write_story(tmp_path, "a.txt")], tmp_path / "p.tsv")
+    assert (tmp_path / "p.tsv").read_text(encoding="utf-8").startswith("cause\teffect\tpattern\torder\tcorpus\n")
+    harvest([write_story(tmp_path, "a.txt")], tmp_path / "p.jsonl")
+    record = json.loads((tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert tuple(record) == COLUMNS
+
+
+@pytest.mark.parametrize("name", ["pairs", "pairs.xlsx", "pairs.parquet.gz", "pairs.gz", "pairs.tsv.zst"])
+def test_an_output_name_without_a_known_format_is_an_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="its format is not known"):
+        harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_an_existing_output_is_only_replaced_by_force(tmp_path: Path) -> None:
+    source, output = write_story(tmp_path, "a.txt"), tmp_path / "pairs.tsv"
+    output.write_text("mine", encoding="utf-8")
+    result = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "-w1"])
+    assert isinstance(result.exception, Cod3sError)
+    assert "--force" in result.exception.hint
+    assert output.read_text(encoding="utf-8") == "mine"
+    assert CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "-w1", "--force"]).exit_code == 0
+    assert output.read_text(encoding="utf-8") != "mine"
 
 
 def test_lone_surrogates_in_json_do_not_reach_the_file(tmp_path: Path) -> None:
@@ -275,7 +337,7 @@ def test_the_command_prints_a_summary_that_adds_up(tmp_path: Path) -> None:
     record = json.loads(result.stdout)
     assert record["matched"] == sum(record["kept"].values()) + sum(record["dropped"].values())
     assert (record["files"], record["bytes"], record["pairs"]) == (1, len(STORY.encode()), 3)
-    table = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "--workers", "1"]).stdout
+    table = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "-w1", "--force"]).stdout
     assert "sentence-so" in table
     assert "= 3 kept +" in table
 
@@ -298,8 +360,8 @@ def test_check_prints_precision_and_recall() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing to harvest"),
-        (["a.txt"], "no place to write"),
+        ([], "harvest needs input files"),
+        (["a.txt"], "an output file"),
         (["a.txt", "-o", "b", "--min-words", "5", "--max-words", "4"], "--min-words 5 is more"),
     ],
 )

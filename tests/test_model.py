@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from cod3s.bench import bench_sentences
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.model.convert import convert_transformer
 from cod3s.model.roles import ROLES, tag

@@ -23,7 +23,7 @@ from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
 from cod3s.corpus.prepare import prepare
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.files.locations import place
+from cod3s.files.locations import locate
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import sign
 from made_pairs import made_pairs, write_pairs
@@ -84,7 +84,7 @@ def test_the_checksums_of_the_manifest_hold(signed: tuple[Path, Manifest]) -> No
     made = [one for facts in manifest.relations.values() for one in [*facts.shards, facts.bins] if one]
     others = {name for name in found if name.startswith("code/")} | {"manifest.json"}
     assert {one.name: one.sha256 for one in made} == {n: d for n, d in found.items() if n not in others}
-    assert load_manifest(place(corpus)) == manifest
+    assert load_manifest(locate(corpus)) == manifest
 
 
 def test_shards_are_full_but_for_the_last_one(signed: tuple[Path, Manifest]) -> None:
@@ -139,7 +139,7 @@ def test_a_corpus_elsewhere_is_the_same_corpus(pairs: Path, tmp_path: Path) -> N
     there, _ = prepare([str(pairs)], "mock:///some/corpus", config)
     assert there == here
     elsewhere = {
-        file.path.removeprefix("some/corpus/"): file.sha256() for file in place("mock:///some/corpus").files()
+        file.path.removeprefix("some/corpus/"): file.sha256() for file in locate("mock:///some/corpus").files()
     }
     assert elsewhere == digests(tmp_path / "c")
     assert not prepare([str(pairs)], "mock:///some/corpus", config)[1]

@@ -254,7 +254,7 @@ def test_a_folder_without_a_model_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_a_damaged_tokenizer_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "tokens.model").write_text('{"version": "1.0", "model": {}}')
-    with pytest.raises(FileFormatError, match="holds no text pieces"):
+    with pytest.raises(FileFormatError, match="there are no text pieces in"):
         Vocabulary(tmp_path / "tokens.model", [], SignatureTokens())
 
 

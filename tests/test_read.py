@@ -15,16 +15,18 @@ from cod3s.corpus.read import Reader, Tally, find_files
 from cod3s.corpus.relations import CAUSE, EFFECT, columns_of, find_relations
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.lines import MAX_LINE_BYTES
-from cod3s.files.locations import place
+from cod3s.files.locations import locate
 
 BOTH = columns_of([EFFECT, CAUSE])
 PAIR = {"first": "it rained", "second": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}
 CAUSAL = {"cause": "it rained", "effect": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}
 TSV = "\t".join(CAUSAL) + "\n" + "\t".join(CAUSAL.values()) + "\n"
 
+QUOTED = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in (CAUSAL, CAUSAL.values()))
+
 
 def read(path: Path, names=BOTH, skip_bad: bool = False, tally: Tally | None = None) -> list[dict[str, str]]:
-    batches = Reader(place(path), names, skip_bad).batches(tally or Tally())
+    batches = Reader(locate(path), names, skip_bad).batches(tally or Tally())
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -43,7 +45,10 @@ SAME_PAIR = [
     ("pairs.tsv.gz", gzip.compress(TSV.encode()), "gzip"),
     ("pairs.tsv.gz", gzip.compress(TSV[:30].encode()) + gzip.compress(TSV[30:].encode()), "gzip in two members"),
     ("pairs.tsv.zst", zstandard.compress(TSV.encode()), "zstd"),
-    ("pairs.jsonl", json.dumps(CAUSAL).encode(), "a JSON object a line"),
+    ("pairs.csv", TSV.replace("\t", ",").encode(), "a CSV file with a header"),
+    ("pairs.csv.gz", gzip.compress(QUOTED.encode()), "CSV with quotes"),
+    ("pairs.tsv", TSV.replace("corpus", "source").encode(), "the corpus in `source`, as older versions wrote it"),
+    ("pairs.jsonl", json.dumps(CAUSAL).encode(), "one JSON object per line"),
     ("pairs.jsonl", json.dumps({"id": 7, **CAUSAL}).encode() + b"\n", "other fields are ignored"),
 ]
 
@@ -58,6 +63,17 @@ def test_parquet_gives_the_same_pair(tmp_path: Path) -> None:
     assert read(tmp_path / "pairs.parquet") == [PAIR]
 
 
+def test_parquet_of_an_older_harvest_names_the_corpus_as_source(tmp_path: Path) -> None:
+    old = {"source" if name == "corpus" else name: value for name, value in CAUSAL.items()}
+    pq.write_table(pa.Table.from_pylist([old]), tmp_path / "pairs.parquet")
+    assert read(tmp_path / "pairs.parquet") == [PAIR]
+
+
+def test_a_source_column_of_another_table_is_not_a_corpus(tmp_path: Path) -> None:
+    path = written(tmp_path / "pairs.tsv", "cause\teffect\tsource\nit rained\twe stayed in\thttps://page\n")
+    assert read(path)[0]["corpus"] == ""
+
+
 def test_parquet_with_dictionary_columns_and_without_extras(tmp_path: Path) -> None:
     columns = {name: pa.array([CAUSAL[name]]).dictionary_encode() for name in ("effect", "cause")}
     pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
@@ -67,7 +83,7 @@ def test_parquet_with_dictionary_columns_and_without_extras(tmp_path: Path) -> N
 def test_causalbank_as_released_says_the_order_by_its_folder(tmp_path: Path) -> None:
     because = written(tmp_path / "because_mode" / "because_of", "because of\twe stayed in\tthe rain\n")
     therefore = written(tmp_path / "therefore_mode" / "therefore", "therefore\tit rained\twe stayed in\n")
-    assert find_files([str(tmp_path)]) == [place(because), place(therefore)]
+    assert find_files([str(tmp_path)]) == [locate(because), locate(therefore)]
     extra = {"pattern": "because of", "corpus": "causalbank"}
     assert read(because) == [{"first": "the rain", "second": "we stayed in", "order": "because", **extra}]
     assert read(therefore)[0] | {"pattern": "", "corpus": ""} == {
@@ -131,7 +147,7 @@ BAD_JSON = [
     ('{"cause": "it rained"}', "'effect' is missing, or is not text"),
     ('{"cause": "it rained", "effect": null}', "'effect' is missing, or is not text"),
     ('{"cause": "it rained", "effect": 7}', "'effect' is missing, or is not text"),
-    ('{"cause": "a", "effect": "b", "cause": "c"}', "a key stands there twice"),
+    ('{"cause": "a", "effect": "b", "cause": "c"}', "it has the same key twice"),
     ('{"cause": "it \\u0000 rained", "effect": "b"}', "'cause' is missing, or is not text"),
     ('{"cause": "it \\ud800 rained", "effect": "b"}', "'cause' is missing, or is not text"),
     ('["it rained", "we stayed"]', "not a JSON object"),
@@ -152,14 +168,18 @@ BAD_FILES = [
     ("a.tsv", b"", "is empty", "an empty file"),
     ("a.tsv", b"\n\n", "is empty", "nothing but empty lines"),
     ("a.txt", b"It rained. We stayed in.\n", "line 1: not a known format", "plain prose"),
-    ("a.tsv", b"cause\teffect\tcause\n", "column 'cause' stands there twice", "a doubled header"),
+    ("a.tsv", b"cause\teffect\tcause\n", "two columns 'cause'", "a doubled header"),
     ("a.tsv", b"reason\tresult\n", "'cause' and 'effect' are needed, found 'reason', 'result'", "other columns"),
     ("a.jsonl", b'{"text": "it rained"}\n', "are needed, found 'text'", "other fields"),
     ("a.tsv.gz", gzip.compress(TSV.encode() * 9999)[:-20], "damaged or cut short", "a truncated .gz"),
     ("a.tsv.gz", b"this is not gzip", "damaged or cut short", "a .gz that is none"),
     ("a.tsv.zst", zstandard.compress(TSV.encode() * 9999)[:-20], "damaged or cut short", "a truncated .zst"),
     ("a.parquet", b"PAR1 and then nothing", "damaged", "a truncated Parquet file"),
-    ("a.bin", b"\xff\xfe\x00\x01", "line 1: not a known format", "binary"),
+    ("a.bin", b"\xff\xfe\x00\x01", "is UTF-16 text", "UTF-16"),
+    ("a.bin", b"\xff\x00\x01", "line 1: not a known format", "binary"),
+    ("a.tsv", b"SQLite format 3\0", "is an SQLite database", "a database"),
+    ("a.csv", b'cause,effect\n"it rained,we ran\n', "line 2: a quoted cell", "a cell that does not end"),
+    ("a.csv", b"reason,result\n", "columns .* are needed, found 'reason'", "a CSV file with other columns"),
 ]
 
 

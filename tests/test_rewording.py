@@ -80,5 +80,5 @@ def test_the_command_rewords_a_bundle(cod3s: Run, tiny_bundle: TinyBundle, tmp_p
         "bins", "reword", tiny_bundle.small, "--corpus", corpus, "-o", tmp_path / "own", "--sources", "4"
     )
     assert found.returncode == 0, found.stderr
-    assert "bins have sentences of the model's own" in found.stderr
+    assert "bins now show the model's sentences" in found.stderr
     assert read_facts(tmp_path / "own").medoids == "model"

@@ -19,7 +19,7 @@ from cod3s.decode.baselines.torch_search import (
     open_torch_model,
 )
 from cod3s.decode.baselines.torch_search.automaton import build_automata
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle import _write_torch
 from cod3s.model.engine import Request

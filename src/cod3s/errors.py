@@ -1,4 +1,4 @@
-"""Errors that a user can act on: what was found, what was needed, what to do next. Knows nothing else."""
+"""Errors that a user can act on: what was found, what was needed, what to do next."""
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Cod3sError(Exception):
-    """An error with a way out: `message` says what was found and needed, `hint` what to do next."""
+    """An error that a user can fix: `message` says what was found and needed, `hint` what to do next."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class Cod3sError(Exception):
 
 
 class UsageError(Cod3sError):
-    """An option, a name or a number that does not exist or does not fit: the command line ends with 2."""
+    """An option, a name or a number that does not exist or does not fit; the command line exits with 2."""
 
 
 class SentenceError(Cod3sError):
@@ -39,12 +39,12 @@ class FileFormatError(Cod3sError):
     """A file whose content is not what its reader expects."""
 
 
-class PlaceError(Cod3sError):
-    """A place that could not be read or written just then; what was done before is still there."""
+class LocationError(Cod3sError):
+    """A location that could not be read or written just now; finished work is still there."""
 
 
 class BinsError(Cod3sError):
-    """A bins file that cannot be opened or does not hold what was asked for."""
+    """A bins file that cannot be opened, or a bin that it cannot have."""
 
 
 class BundleError(Cod3sError):
@@ -56,7 +56,7 @@ class MissingExtraError(Cod3sError):
 
 
 def did_you_mean(name: str, options: Iterable[str]) -> str:
-    """A hint naming the option nearest to `name`, or all of them when none is near."""
+    """A hint with the option most similar to `name`, or with all of them if none is similar."""
     known = list(options)
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
@@ -65,7 +65,7 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
 
 
 def require(module: str, extra: str) -> Any:
-    """The imported `module`; where it is not installed, the error names the extra that brings it."""
+    """The imported `module`; if it is not installed, the error names the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -78,4 +78,4 @@ def require(module: str, extra: str) -> Any:
 
 
 Progress = Callable[[int], None]
-"""Called with the number of items just finished; long work reports through it."""
+"""Long work calls it with the number of items that were just finished."""

@@ -1,4 +1,4 @@
-"""The forms a sentence takes: clean, for embedding, for modelling, in a statement. Strings in and out."""
+"""Bring a sentence into the form it needs: cleaned, for embedding, for modelling, in a statement."""
 
 import re
 import unicodedata
@@ -18,9 +18,9 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def clean(text: str) -> str:
-    """One line of text: NFC, control characters and lone surrogates as spaces, single spaces, no ends.
+    """One line of text in NFC, with single spaces instead of white space, control characters and lone surrogates.
 
-    Text with nothing left is an error: an empty sentence has no meaning to hash.
+    Text without a visible character is an error: it has no meaning to hash.
     """
     if not isinstance(text, str):
         raise SentenceError(f"{text!r} is {type(text).__name__}, not text", hint="give sentences as strings")
@@ -31,8 +31,8 @@ def clean(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether `clean` leaves anything of a text."""
-    if text[:1].isalnum():  # almost every sentence, and a hundred times as fast
+    """Whether a text has a visible character, so that `clean` accepts it."""
+    if text[:1].isalnum():  # true for almost every sentence, and a hundred times as fast
         return True
     try:
         clean(text)
@@ -42,7 +42,7 @@ def is_visible(text: str) -> bool:
 
 
 def for_embedding(text: str) -> str:
-    """The form that is embedded: a capital first, a full stop unless punctuated, a lone i as I.
+    """The form for encoders: a capital first, a full stop unless punctuated, a lone i as I.
 
     The same normalisation as the original code, so that "it rained" and "It rained." share a signature.
     """
@@ -52,10 +52,10 @@ def for_embedding(text: str) -> str:
 
 
 def for_modelling(text: str) -> str:
-    """The form that a seq2seq model reads and writes: first letter small, no final punctuation, plain quotes.
+    """The form that models read and write: first letter in lower case, no final punctuation, plain quotes.
 
-    Better than the original's reader: I, I'm, acronyms and names with inner capitals keep their case, and a
-    careless i is written as I.
+    Unlike in the original code, I, I'm, acronyms and names with inner capitals keep their case, and a lone i
+    becomes I.
     """
     line = _SMALL_I.sub("I", clean(text).translate(_PLAIN_QUOTES))
     line = line.rstrip(".!?;:, ") or line
@@ -71,12 +71,12 @@ def complete(template: str, source: str, target: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words: runs of letters and digits, with inner apostrophes. What bin statistics count."""
+    """The words in lower case: runs of letters and digits, with inner apostrophes."""
     return _WORD.findall(text.lower())
 
 
 def settings_line(settings: Mapping[str, Any]) -> str:
-    """What made the figures, in one line under them."""
+    """The settings behind a table of figures, as one line to print below it."""
     return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 

@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from cod3s.bench.random_bundle import made_sentences
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Progress, require
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import all_tags

@@ -1,7 +1,7 @@
-"""An atlas of bins: the largest bins of a bins file on a map, and which of them lie near a signature.
+"""Map the largest bins of a bins file, and find those near a signature.
 
 A signature stands for a direction: the sum of its hyperplanes, each with the sign of its bit. The map shows these
-directions in the two axes in which they spread most.
+directions along the two axes in which they differ most.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ import numpy.typing as npt
 from cod3s.bins.store import BinsFile
 from cod3s.signatures import Code, from_text, hamming, pack
 
-MOST = 65_536  # bins that an atlas holds: all of 16 bits
+MAX_BINS = 65_536  # all bins of 16 bits
 
 
 @dataclass(frozen=True)
 class MappedBin:
-    """A bin and its place on the map, both from 0 to 1."""
+    """A bin and its coordinates on the map, both from 0 to 1."""
 
     signature: str
     x: float
@@ -29,7 +29,7 @@ class MappedBin:
 
 @dataclass(frozen=True)
 class NearBin:
-    """A bin and how many bits it is from the signature that was asked about."""
+    """A bin and the number of bits in which it differs from a signature."""
 
     signature: str
     count: int
@@ -38,9 +38,9 @@ class NearBin:
 
 
 class Atlas:
-    """The bins by size, largest first; in memory and never changed, so any thread may read it."""
+    """The bins by size, largest first, in memory; any thread may read it."""
 
-    def __init__(self, bins: BinsFile, code: Code, most: int = MOST) -> None:
+    def __init__(self, bins: BinsFile, code: Code, most: int = MAX_BINS) -> None:
         rows = list(bins.largest(most))
         self._bits = code.bits
         signatures = np.array([from_text(row.signature, code.bits) for row in rows], bool).reshape(-1, code.bits)
@@ -51,18 +51,18 @@ class Atlas:
         ]
 
     def near(self, signature: str, number: int) -> Iterator[NearBin]:
-        """The `number` bins that differ in the fewest bits, but not in none; of equally near ones the largest."""
+        """The `number` bins that differ in the fewest bits, but at least one; of equally near bins the largest."""
         distances = hamming(self._packed, pack(from_text(signature, self._bits)))
         order = np.argsort(distances, kind="stable")
-        for place in order[distances[order] > 0][:number].tolist():
-            one = self.bins[place]
-            yield NearBin(one.signature, one.count, one.medoid, int(distances[place]))
+        for row in order[distances[order] > 0][:number].tolist():
+            bin = self.bins[row]
+            yield NearBin(bin.signature, bin.count, bin.medoid, int(distances[row]))
 
 
 def flatten(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The vectors (n, dim) in their two principal axes, (n, 2), each scaled to 0 to 1; 0.5 where nothing differs.
+    """The vectors (n, dim) along their two principal axes, (n, 2), scaled to 0 to 1; 0.5 if nothing differs.
 
-    An axis points to where its largest coefficient is positive: the same vectors give the same map.
+    The largest coefficient of an axis is positive, so that the same vectors give the same map.
     """
     if not len(vectors):
         return np.zeros((0, 2))

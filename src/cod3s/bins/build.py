@@ -1,6 +1,6 @@
-"""Builds a bins file from a stream of sentences and vectors, out of core.
+"""Build a bins file from a stream of sentences and vectors, out of core.
 
-Rows are spilled to one file per leading bits of their signature; each file is then small enough to be grouped
+Rows are first written to one file per leading bits of their signature; each file is small enough to be grouped
 in memory. A million sentences of 384 dimensions need well under 2 GiB.
 """
 
@@ -35,8 +35,8 @@ def build_bins(
 ) -> BinsFacts:
     """Write the bins file of all (sentences, unit vectors) in `stream`; `seed` chooses the samples.
 
-    Sentences count as often as they occur; a bin's samples are distinct. The result does not depend on how the
-    stream is cut into blocks.
+    A sentence counts as often as it occurs, but a bin's samples are distinct. The result does not depend on the
+    size of the blocks.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
@@ -44,7 +44,7 @@ def build_bins(
         for sentences, vectors in stream:
             spill.add(sentences, vectors)
         if not spill.count:
-            raise BinsError("no sentences were given, so there is nothing to put into bins")
+            raise BinsError("there are no sentences to put into bins")
         facts = BinsFacts(
             encoder=encoder,
             code=code.kind,
@@ -58,7 +58,7 @@ def build_bins(
 
 
 def _rows(spill: "_Spill", samples: int, seed: int) -> Iterator[Bin]:
-    """The bins, block by block, then the inner nodes, whose medoids are known once every block was seen."""
+    """The bins, block by block, then the inner nodes, whose medoids are known after the last block."""
     tree = _Tree(spill.node_sums)
     for block in spill.blocks():
         tree.see(block)
@@ -67,7 +67,7 @@ def _rows(spill: "_Spill", samples: int, seed: int) -> Iterator[Bin]:
 
 
 class _Block:
-    """The rows of one spill file, sorted by signature; equal signatures stay in the order they came."""
+    """The rows of one spill file, sorted by signature; rows with equal signatures keep their order."""
 
     def __init__(self, sentences: list[str], packed: npt.NDArray[np.uint8], vectors: Vectors, bits: int) -> None:
         order = np.lexsort(packed.T[::-1])
@@ -101,9 +101,9 @@ class _Spill:
         self._add_to_nodes(signed, vectors)
         rows = np.empty(len(sentences), self._row)
         rows["signature"], rows["vector"] = pack(signed), vectors
-        place = _leading_number(signed, self._spill_bits)
-        for number in np.unique(place):
-            chosen = np.flatnonzero(place == number).tolist()
+        file_number = _leading_number(signed, self._spill_bits)
+        for number in np.unique(file_number):
+            chosen = np.flatnonzero(file_number == number).tolist()
             with (self._folder / f"{number:05d}.rows").open("ab") as stream:
                 stream.write(rows[chosen].tobytes())
             with (self._folder / f"{number:05d}.txt").open("a", encoding="utf-8") as lines:
@@ -125,7 +125,7 @@ class _Spill:
 
 
 class _Tree:
-    """The inner nodes, by depth: their sums are known before the second pass, their medoids found during it."""
+    """The inner nodes by depth: the first pass summed their vectors, the second pass finds their medoids."""
 
     def __init__(self, lowest: npt.NDArray[np.float64]) -> None:
         self._sums = [lowest]
@@ -164,7 +164,7 @@ def _leaves(block: _Block, samples: int, seed: int) -> Iterator[Bin]:
 
 
 def choose_samples(sentences: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
-    """At most `number` distinct sentences: those whose seeded hash is least, whatever order they came in."""
+    """At most `number` distinct sentences: those with the smallest seeded hash, in any order of the input."""
     key = seed.to_bytes(8, "little", signed=True)
 
     def rank(sentence: str) -> bytes:

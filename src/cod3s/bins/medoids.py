@@ -1,6 +1,6 @@
-"""Exact medoids in linear time. Unit vectors grouped by bin in, the row of each group's medoid out.
+"""Find exact medoids in linear time.
 
-The medoid is the sentence with the least summed cosine distance to the others of its bin. For unit vectors
+The medoid is the sentence with the smallest summed cosine distance to the others of its bin. For unit vectors
 that sum is n - v·(v1 + … + vn), so the medoid is the row with the largest dot product with the group's sum.
 """
 
@@ -17,7 +17,7 @@ def group_sums(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray[np
 
 
 def group_medoids(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """The row of each group's medoid, the first one on a tie; rows of one group stand together."""
+    """The row of each group's medoid, the first one on a tie; the rows of a group are consecutive."""
     sizes = np.diff(np.append(starts, len(vectors)))
     sums = group_sums(vectors, starts)
     scores = scores_against(vectors, np.repeat(np.arange(len(starts)), sizes), sums)

@@ -1,7 +1,6 @@
-"""How sentences spread over bins at several bit lengths: table 7 of the paper.
+"""Count how sentences spread over bins at several bit lengths, as in table 7 of the paper.
 
-Sentences and their longest signatures in, one row per bit length out. It keeps numbers, not sentences: about
-100 bytes a sentence.
+Only numbers are kept, not sentences: about 100 bytes per sentence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,9 +25,9 @@ class BinRow:
     bits: int
     populated: int
     share_populated: float
-    sentences_mean: float  # distinct sentences a bin
+    sentences_mean: float  # distinct sentences per bin
     sentences_sd: float
-    unigrams_mean: float  # distinct lower-cased words a bin
+    unigrams_mean: float  # distinct lower-case words per bin
     unigrams_sd: float
 
 
@@ -50,7 +49,7 @@ class BinStatistics:
         self._token_counts: list[npt.NDArray[np.uint32]] = []
 
     def add(self, sentences: Sequence[str], signed: Bits) -> None:
-        """Take in a block; a sentence that came before (letter for letter) is counted, not kept again."""
+        """Add a block; a repeated sentence is counted, but not kept again."""
         self.sentences += len(sentences)
         new = [row for row, sentence in enumerate(sentences) if self._is_new(sentence)]
         if not new:
@@ -63,22 +62,22 @@ class BinStatistics:
     def rows(self) -> list[BinRow]:
         """The table, shortest signatures first."""
         if not self._signatures:
-            raise BinsError("no sentences were given, so there are no bins to count")
+            raise BinsError("there are no sentences to count")
         signatures = np.concatenate(self._signatures)
         # (bin, word) pairs of a shorter length are those of the longer one with the bins merged, so each length
         # is counted from the distinct pairs of the one before.
         bins, sentence_bin = np.unique(signatures, return_inverse=True)
         counts = np.bincount(sentence_bin).astype(np.float64)
         pairs = self._distinct_pairs(sentence_bin)
-        found: list[BinRow] = []
+        rows: list[BinRow] = []
         for longer, bits in zip([self.lengths[0], *self.lengths], self.lengths, strict=False):
             bins, parent = np.unique(bins >> np.uint64(longer - bits), return_inverse=True)
             counts = np.bincount(parent, weights=counts).astype(np.float64)
             merged = parent.astype(np.uint64)[pairs >> np.uint64(32)] << np.uint64(32)
             pairs = _distinct(merged | (pairs & np.uint64(0xFFFFFFFF)))
             unigrams = np.bincount((pairs >> np.uint64(32)).astype(np.intp), minlength=len(bins))
-            found.append(_row(bits, counts, unigrams))
-        return found[::-1]
+            rows.append(_row(bits, counts, unigrams))
+        return rows[::-1]
 
     def _is_new(self, sentence: str) -> bool:
         digest = blake2b(sentence.encode(), digest_size=8).digest()
@@ -111,7 +110,7 @@ def _row(bits: int, sentences: npt.NDArray[np.float64], unigrams: npt.NDArray[np
 
 
 def _distinct(numbers: _Numbers) -> _Numbers:
-    """Sorted, each once. Sorting in place is some fifty times faster here than numpy's hashing `unique`."""
+    """The distinct numbers, sorted; sorting in place is some fifty times faster than `np.unique` here."""
     numbers.sort()
     new = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=new[1:])

@@ -1,7 +1,7 @@
-"""The bins file: one SQLite file with a row per bin and per inner node of the tree.
+"""Write and read the bins file: one SQLite file with a row per bin and per inner node of the tree.
 
-Signatures in, bins out. A row's signature is a string of 0 and 1; rows with fewer bits than the file signs are
-inner nodes (all sentences whose signature starts so), kept down to a stated depth.
+A row's signature is a string of 0 and 1. A row with fewer bits than the file's signatures is an inner node: all
+sentences whose signature starts with its bits.
 """
 
 import json
@@ -19,7 +19,7 @@ from cod3s.records import Bin
 from cod3s.signatures import from_text
 
 _FORMAT = 1
-_MOST_ASKED = 500  # signatures in one question; old builds of SQLite take 999 values at most
+_MAX_VALUES = 500  # signatures per query; old builds of SQLite take 999 values at most
 _SCHEMA = """
 CREATE TABLE facts (content TEXT NOT NULL);
 CREATE TABLE bins (
@@ -30,7 +30,7 @@ CREATE TABLE bins (
 
 @dataclass(frozen=True)
 class BinsFacts:
-    """What made a bins file: signatures of another encoder, code or seed mean other bins."""
+    """How a bins file was made: signatures of another encoder, code or seed mean other bins."""
 
     encoder: str
     code: str
@@ -44,7 +44,7 @@ class BinsFacts:
 def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
     """Write the file, all or nothing."""
     with replaced_file(path) as partial, _writable(path), closing(sqlite3.connect(partial)) as database:
-        # The file is thrown away if anything goes wrong, so the journal would protect nothing.
+        # The file is dropped if anything goes wrong, so a journal would protect nothing.
         database.execute("PRAGMA journal_mode = OFF")
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
@@ -89,38 +89,37 @@ class BinsFile:
 
     @cached_property
     def populated(self) -> int:
-        """How many bins hold at least one sentence."""
+        """How many bins have at least one sentence."""
         with self._readable():
-            found = self._database.execute(
+            (number,) = self._database.execute(
                 "SELECT count(*) FROM bins WHERE length(signature) = ?", (self.facts.bits,)
             ).fetchone()
-        return int(found[0])
+        return int(number)
 
     def get(self, signature: str) -> Bin | None:
-        """The bin or inner node with this signature; None where no sentence fell."""
+        """The bin or inner node with this signature; None if it has no sentence."""
         from_text(signature)
         if len(signature) > self.facts.bits:
             raise BinsError(
                 f"{signature!r} has {len(signature)} bits, the bins of {self.path} have {self.facts.bits}"
             )
-        found = list(self._select("WHERE signature = ?", signature))
-        return found[0] if found else None
+        return next(self._select("WHERE signature = ?", signature), None)
 
     def find(self, signatures: Iterable[str]) -> dict[str, Bin]:
-        """The populated bins and inner nodes among `signatures`, by signature: one question for many."""
+        """The populated bins and inner nodes among `signatures`, by signature."""
         wanted = list(dict.fromkeys(signatures))
-        found: dict[str, Bin] = {}
-        for start in range(0, len(wanted), _MOST_ASKED):
-            asked = wanted[start : start + _MOST_ASKED]
-            places = ",".join("?" * len(asked))
-            found.update((one.signature, one) for one in self._select(f"WHERE signature IN ({places})", *asked))
-        return found
+        bins: dict[str, Bin] = {}
+        for start in range(0, len(wanted), _MAX_VALUES):
+            values = wanted[start : start + _MAX_VALUES]
+            marks = ",".join("?" * len(values))
+            bins.update((bin.signature, bin) for bin in self._select(f"WHERE signature IN ({marks})", *values))
+        return bins
 
     def neighbours(self, signature: str) -> list[Bin]:
         """The populated bins whose signatures differ in one bit, in order of that bit."""
         flipped = [
-            signature[:place] + ("1" if bit == "0" else "0") + signature[place + 1 :]
-            for place, bit in enumerate(signature)
+            signature[:position] + ("1" if bit == "0" else "0") + signature[position + 1 :]
+            for position, bit in enumerate(signature)
         ]
         populated = self.find(flipped)
         return [populated[other] for other in flipped if other in populated]
@@ -134,7 +133,7 @@ class BinsFile:
                 f"{self.path} keeps the tree to depth {self.facts.tree_depth}; {depth} was asked for",
                 hint=f"choose a depth from {len(root)} to {self.facts.tree_depth}",
             )
-        # Text order is tree order: a prefix sorts before what it starts.
+        # Alphabetical order is tree order: a prefix comes before the signatures that start with it.
         yield from self._select(
             "WHERE length(signature) <= ? AND substr(signature, 1, ?) = ? ORDER BY signature",
             depth,
@@ -161,7 +160,7 @@ class BinsFile:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Damage shows itself anywhere in SQLite; wherever it does, the user hears the same thing."""
+        """Turn SQLite's errors about damage, which can come anywhere, into one error for the user."""
         try:
             yield
         except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError, KeyError) as error:

@@ -1,4 +1,4 @@
-"""`cod3s bins`: build a bins file, look into it, and the paper's bin table."""
+"""The `bins` commands: build a bins file, look into it, and print the paper's table of bins."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,6 +12,7 @@ from cod3s.cli.options import (
     CodeOption,
     ColumnOption,
     EncoderOption,
+    ForceOption,
     JsonOption,
     SeedOption,
     SentencesArgument,
@@ -19,21 +20,26 @@ from cod3s.cli.options import (
 )
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
-from cod3s.errors import Progress, require
+from cod3s.errors import Progress, UsageError, require
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.encode import Encoder, Vectors
 
-BinsOption = Annotated[Path, typer.Option("--bins", help="A bins file made by `cod3s bins build`.")]
+BinsArgument = Annotated[
+    Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
+]
+BinsOption = Annotated[
+    Path | None, typer.Option("--bins", help="The bins file, where it is not the first argument.")
+]
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Bins: all sentences that share a signature.")
     group.command("build", epilog="Example: cod3s bins build sentences.txt -o bins.sqlite --bits 16")(build)
     group.command("stats", epilog="Example: cod3s bins stats sentences.txt --bits 4,8,12,16")(stats)
-    group.command("show", epilog="Example: cod3s bins show 0110100111010010 --bins bins.sqlite")(show)
-    group.command("tree", epilog="Example: cod3s bins tree --bins bins.sqlite --depth 3")(tree)
+    group.command("show", epilog="Example: cod3s bins show bins.sqlite 0110100111010010")(show)
+    group.command("tree", epilog="Example: cod3s bins tree bins.sqlite --depth 3")(tree)
     group.command("reword", epilog="Example: cod3s bins reword bundle/ --corpus corpus/ -o own/ --sources 2000")(
         reword
     )
@@ -48,16 +54,18 @@ def build(
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
     seed: SeedOption = 1234,
-    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept a bin.")] = 5,
+    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept per bin.")] = 5,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above them."""
+    """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above the bins."""
     from cod3s.bins import build_bins, open_bins
     from cod3s.encode import load_encoder
-    from cod3s.files.disk import require_other
+    from cod3s.files.disk import require_new, require_other
     from cod3s.signatures.signer import open_code
 
     require_other(output, [sentences])
+    require_new(output, force)
     chosen = load_encoder(encoder)
     hashing = open_code(code, chosen, bits, seed)
     with progress("encoding", None) as advance:
@@ -77,10 +85,10 @@ def stats(
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = 1234,
-    sts: Annotated[Path | None, typer.Option("--sts", help="An STS file: adds the paper's row of rho.")] = None,
+    sts: Annotated[Path | None, typer.Option("--sts", help="An STS file: adds rho for each length.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """The paper's bin table: distinct sentences and words per populated bin, and how many are populated."""
+    """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
     from cod3s.bins import BinStatistics
     from cod3s.encode import load_encoder
     from cod3s.signatures import random_code
@@ -119,48 +127,56 @@ def stats(
 
 
 def show(
-    signature: Annotated[str, typer.Argument(help="The bin's signature; fewer bits name a node of the tree.")],
-    bins: BinsOption,
+    first: Annotated[str, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")],
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
+    ] = None,
+    bins: BinsOption = None,
     samples: Annotated[int, typer.Option("--samples", min=0, help="How many of the kept samples.")] = 5,
     json: JsonOption = False,
 ) -> None:
-    """One bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
+    """Show one bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
     from cod3s.bins import open_bins
 
-    with open_bins(bins) as file:
-        found = file.get(signature)
+    path, signature = _file_and_signature(first, second, bins)
+    with open_bins(path) as file:
+        bin = file.get(signature)
         neighbours = file.neighbours(signature)
         facts = file.facts
     record = {
         "signature": signature,
-        "count": found.count if found else 0,
-        "medoid": found.medoid if found else None,
-        "samples": found.samples[:samples] if found else [],
+        "count": bin.count if bin else 0,
+        "medoid": bin.medoid if bin else None,
+        "samples": bin.samples[:samples] if bin else [],
         "neighbours": [{"signature": n.signature, "count": n.count, "medoid": n.medoid} for n in neighbours],
     }
     if json:
         print_json(record)
         return
     settings = f"encoder {facts.encoder} | code {facts.code} | bits {facts.bits} | seed {facts.seed}"
-    own = [("count", record["count"]), ("medoid", record["medoid"] or "(no sentence fell here)")]
-    own += [("sample", text) for text in found.samples[:samples]] if found else []
-    print_table(f"Bin {signature}", ("", "sentence"), own, settings)
+    lines = [("count", record["count"]), ("medoid", record["medoid"] or "(this bin has no sentence)")]
+    lines += [("sample", text) for text in bin.samples[:samples]] if bin else []
+    print_table(f"Bin {signature}", ("", "sentence"), lines, settings)
     if neighbours:
         rows = [(n.signature, n.count, n.medoid) for n in neighbours]
         print_table("Neighbours at Hamming distance 1", ("signature", "count", "medoid"), rows)
 
 
 def tree(
-    bins: BinsOption,
+    file: BinsArgument = None,
+    bins: BinsOption = None,
     depth: Annotated[int, typer.Option("--depth", min=0, help="How many bits deep.")] = 3,
     root: Annotated[str, typer.Option("--root", help="Start at the node with these leading bits.")] = "",
     json: JsonOption = False,
 ) -> None:
-    """The hierarchy of bins: each further bit splits a node in two; every node shows its medoid."""
+    """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
     from cod3s.bins import open_bins
 
-    with open_bins(bins) as file:
-        nodes = list(file.tree(depth, root))
+    if (file is None) == (bins is None):
+        raise UsageError("name the bins file once", hint="cod3s bins tree bins.sqlite")
+    with open_bins(file or bins or Path()) as opened:
+        nodes = list(opened.tree(depth, root))
     if json:
         for node in nodes:
             print_json({"signature": node.signature, "count": node.count, "medoid": node.medoid})
@@ -168,6 +184,15 @@ def tree(
     for node in nodes:
         indent = "  " * (len(node.signature) - len(root))
         typer.echo(f"{indent}{node.signature or '·'}  {node.count:>8}  {node.medoid}")
+
+
+def _file_and_signature(first: str, second: str | None, bins: Path | None) -> tuple[Path, str]:
+    """The bins file and the signature, which may be written `BINS SIGNATURE` or `SIGNATURE --bins BINS`."""
+    if (second is None) == (bins is None):
+        raise UsageError(
+            "one bins file and one signature were needed", hint="cod3s bins show bins.sqlite 0110100111010010"
+        )
+    return (Path(first), second) if second is not None else (bins or Path(), first)
 
 
 def _encoded(
@@ -191,30 +216,35 @@ def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int)
 
 def reword(
     bundle: Annotated[Path, typer.Argument(help="A bundle folder; it is not changed.")],
-    corpus: Annotated[Path, typer.Option("--corpus", help="Its sources are answered: made by `cod3s prepare`.")],
+    corpus: Annotated[Path, typer.Option("--corpus", help="The corpus whose sources are answered.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
-    sources: Annotated[int, typer.Option("--sources", min=1, help="Sources to answer, a relation.")] = 2000,
-    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept a bin.")] = 3,
+    sources: Annotated[int, typer.Option("--sources", min=1, help="Sources to answer per relation.")] = 2000,
+    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept per bin.")] = 3,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the model's own sentences in a bundle's bins, where its training sentences cannot be given away.
+    """Replace the sentences in a bundle's bins by the model's answers, if training sentences may not be published.
 
-    The counts stay those of the training corpus; a bin that no answer falls into shows the medoid of the
-    smallest node of the tree above it that has one.
+    The counts stay those of the training corpus; a bin without an answer shows the medoid of the smallest node
+    above it that has one.
     """
     require("pyarrow", "corpus")
+    from cod3s.files.disk import require_new, require_own
+
+    require_own(output, "bundle.json")
+    require_new(output, force)
     from cod3s.bundle import read_facts
     from cod3s.export.reword import reword as reword_bundle
     from cod3s.train.pairs import read_rows
 
-    asked = {}
+    questions = {}
     for name in read_facts(bundle).models:
         known = list(dict.fromkeys(read_rows(corpus, name, "train").source))
-        asked[name] = known[:: max(1, len(known) // sources)][:sources]  # spread over the whole corpus
-    with progress("answering", sum(map(len, asked.values()))) as advance:
-        found = reword_bundle(bundle, output, asked, samples=samples, progress=advance)
+        questions[name] = known[:: max(1, len(known) // sources)][:sources]  # spread over the whole corpus
+    with progress("answering", sum(map(len, questions.values()))) as advance:
+        reworded = reword_bundle(bundle, output, questions, samples=samples, progress=advance)
     if json:
-        print_json({"bundle": str(output), "medoids": found})
+        print_json({"bundle": str(output), "medoids": reworded})
     else:
-        for name, number in found.items():
-            say(f"{name}: {number} bins have sentences of the model's own")
+        for name, number in reworded.items():
+            say(f"{name}: {number} bins now show the model's sentences")

@@ -1,4 +1,4 @@
-"""`cod3s codes`: codes learned from sentences, saved for later."""
+"""The `codes` command: fit a code on sentences and save it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from cod3s.cli.options import (
     BitsOption,
     ColumnOption,
     EncoderOption,
+    ForceOption,
     JsonOption,
     SeedOption,
     SentencesArgument,
@@ -16,7 +17,7 @@ from cod3s.cli.options import (
 from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
 
-_MOST_FITTED = 200_000  # sentences; more change a code of 256 bits no further and only take memory
+_MAX_SENTENCES = 200_000  # more of them do not change a code of 256 bits, they only take memory
 
 
 def register(app: typer.Typer) -> None:
@@ -27,12 +28,13 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     sentences: SentencesArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     kind: Annotated[str, typer.Option("--kind", help="median or itq.")] = "median",
     column: ColumnOption = None,
     bits: BitsOption = 16,
     encoder: EncoderOption = "fast",
     seed: SeedOption = 1234,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a code on up to 200,000 sentences and save it: JSON and plain arrays, for `--code FOLDER`."""
@@ -41,6 +43,7 @@ def fit(
     import numpy as np
 
     from cod3s.encode import load_encoder
+    from cod3s.files.disk import require_new, require_own
     from cod3s.files.sentences import read_sentences
     from cod3s.signatures import itq_code, median_code
     from cod3s.signatures.signer import encode_sentences
@@ -48,19 +51,21 @@ def fit(
     makers = {"median": median_code, "itq": itq_code}
     if kind not in makers:
         raise UsageError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
+    require_own(output, "code.json")
+    require_new(output, force)
     chosen = load_encoder(encoder)
-    texts = islice(read_sentences(sentences, column), _MOST_FITTED)
+    texts = islice(read_sentences(sentences, column), _MAX_SENTENCES)
     blocks = []
     with progress("encoding", None) as advance:
         for block, vectors in encode_sentences(chosen, texts):
             blocks.append(vectors)
             advance(len(block))
     if not blocks:
-        raise Cod3sError(f"{sentences} holds no sentences")
+        raise Cod3sError(f"there are no sentences in {sentences}")
     stacked = np.concatenate(blocks)
     code = makers[kind](stacked, bits, seed)
     code.save(output, chosen.id)
-    say(f"fitted {kind} code of {bits} bits on {len(stacked)} sentences: {output}")
+    say(f"fitted a {kind} code of {bits} bits on {len(stacked)} sentences: {output}")
     if json:
         record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": chosen.id}
         print_json({**record, "sentences": len(stacked)})

@@ -1,4 +1,4 @@
-"""`cod3s harvest`: causes and effects from raw text, and how well the patterns do on a labelled file."""
+"""The `harvest` command: find pairs of cause and effect in raw text, or check the patterns on a labelled file."""
 
 import os
 import signal
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import JsonOption
+from cod3s.cli.options import ForceOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:
-    from cod3s.harvest.harvest import Summary
+    from cod3s.harvest import Summary
 
 _MEGABYTE = 1_000_000
 _PLAIN = (".txt", ".md")
@@ -28,24 +28,30 @@ def register(app: typer.Typer) -> None:
 def harvest(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Text (.txt, .md), .jsonl, each also .gz or .zst, .parquet, or - for stdin."),
+        typer.Argument(
+            help="Text (.txt, .md), tables (.jsonl, .csv, .tsv), also .gz, .zst; .parquet; - for stdin."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The Parquet file of pairs to write.")
+        Path | None,
+        typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; by default one per core.")
+        int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many pairs.")] = None,
     min_words: Annotated[int, typer.Option("--min-words", min=1, help="Fewest words of a side.")] = 3,
     max_words: Annotated[int, typer.Option("--max-words", min=1, help="Most words of a side.")] = 20,
-    text_field: Annotated[str, typer.Option("--text-field", help="Field or column that holds the text.")] = "text",
+    column: Annotated[
+        str, typer.Option("--column", "--text-field", help="The column or field with the text, for tables.")
+    ] = "text",
     errors: Annotated[
-        Literal["strict", "replace"], typer.Option("--errors", help="What to do about bytes that are not UTF-8.")
+        Literal["strict", "replace"], typer.Option("--errors", help="What to do with bytes that are not UTF-8.")
     ] = "strict",
     check: Annotated[
         Path | None, typer.Option("--check", help="Score the patterns on this labelled .jsonl file instead.")
     ] = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Find statements of cause and effect in raw text, and write them as pairs."""
@@ -54,29 +60,32 @@ def harvest(
         return
     if not files or output is None:
         raise UsageError(
-            "nothing to harvest, or no place to write", hint="cod3s harvest FILES... -o pairs.parquet"
+            "harvest needs input files and an output file", hint="cod3s harvest FILES... -o pairs.parquet"
         )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
-    from cod3s.harvest import harvest as library
-    from cod3s.harvest.clauses import Limits
+    from cod3s.files.disk import require_new
+    from cod3s.harvest import Limits
+    from cod3s.harvest import harvest as harvest_files
 
-    # A polite kill ends like Ctrl-C: the unfinished file is removed on the way out.
+    if not output.is_dir():
+        require_new(output, force)
+    # SIGTERM ends the run like Ctrl-C: the unfinished file is removed on the way out.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     with progress("MB of text", _total_megabytes(files)) as advance:
         meter = _Megabytes(advance)
-        summary = library.harvest(
+        summary = harvest_files(
             files,
             output,
             limits=Limits(min_words, max_words),
             workers=workers or os.cpu_count() or 1,
             limit=limit,
-            text_field=text_field,
+            column=column,
             errors=errors,
             progress=meter,
         )
     for name in summary.empty:
-        say(f"{name} holds no text")
+        say(f"{name} has no text in it")
     if json:
         print_json({"output": str(output), **summary.as_record()})
     else:
@@ -84,7 +93,7 @@ def harvest(
 
 
 class _Megabytes:
-    """Passes bytes on to a progress bar as whole megabytes."""
+    """Reports bytes to a progress bar as whole megabytes."""
 
     def __init__(self, advance: Progress) -> None:
         self._advance = advance
@@ -96,7 +105,7 @@ class _Megabytes:
 
 
 def _total_megabytes(files: list[Path]) -> int | None:
-    """How much text there is, where file sizes tell it: not for compressed files and standard input."""
+    """How much text there is; None where file sizes do not tell, as for compressed files and standard input."""
     if any(path.suffix not in _PLAIN or not path.is_file() for path in files):
         return None
     return sum(path.stat().st_size for path in files) // _MEGABYTE

@@ -31,13 +31,14 @@ CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder mad
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists already.")]
 BundleOption = Annotated[
     Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 SentencesArgument = Annotated[
     Path,
-    typer.Argument(help="Sentences, one a line (also .gz, .zst), a table with --column, or - for stdin."),
+    typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin."),
 ]
 
 

@@ -37,7 +37,7 @@ class EngineName(str, Enum):
 PairsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Files of pairs, or folders of them: TSV or JSONL (also .gz, .zst) or Parquet with the columns "
+        help="Files of pairs, or folders of them: TSV, CSV or JSONL (also .gz, .zst) or Parquet with the columns "
         "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://."
     ),
 ]
@@ -114,7 +114,7 @@ def prepare(
     for module in ("pyarrow", "duckdb"):
         require(module, "corpus")
     from cod3s.corpus.engines import find_engine
-    from cod3s.corpus.manifest import PrepareConfig, as_json
+    from cod3s.corpus.manifest import PrepareConfig, as_json, remarks_on_splits
     from cod3s.corpus.prepare import prepare as run
 
     config = PrepareConfig(
@@ -138,6 +138,8 @@ def prepare(
     manifest, made = run(pairs, output, config, engine=where, memory=memory, stage=progress)
     if not made:
         say(f"{output} is finished: nothing to do")
+    for remark in remarks_on_splits(manifest):
+        say(remark)
     if json:
         print_json(as_json(manifest))
     else:

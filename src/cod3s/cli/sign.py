@@ -1,4 +1,4 @@
-"""`cod3s sign`: signatures of sentences, and how far apart they lie."""
+"""The `sign` command: print signatures of sentences and how far apart they are."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +10,7 @@ from cod3s.cli.options import CodeBitsOption, CodeOption, ColumnOption, EncoderO
 from cod3s.cli.output import print_json, print_table, say
 from cod3s.errors import UsageError
 
-_MOST_COMPARED = 100  # sentences; their pairs grow with the square
+_MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sign(
-    texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign, or - for stdin.")] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
     ] = None,
@@ -38,16 +38,19 @@ def sign(
     from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
     from cod3s.signatures.signer import sign as sign_sentences
 
-    sentences = list(texts or []) + (list(read_sentences(input, column)) if input else [])
+    sentences: list[str] = []
+    for text in texts or []:
+        sentences += read_sentences(Path(text), column) if text == "-" else [text]
+    sentences += read_sentences(input, column) if input else []
     if not sentences:
-        raise UsageError("there is no sentence to sign", hint='give one: cod3s sign "It rained all day."')
+        raise UsageError("there are no sentences to sign", hint='for example: cod3s sign "It rained all day."')
     chosen = load_encoder(encoder)
-    compared = len(sentences) <= _MOST_COMPARED
+    compared = len(sentences) <= _MAX_COMPARED
     signed = sign_sentences(
         sentences, encoder=chosen, code=open_code(code, chosen, bits, seed), with_pairs=compared
     )
     if not compared:
-        say(f"{len(sentences)} sentences: pairs are compared for at most {_MOST_COMPARED}")
+        say(f"{len(sentences)} sentences: only up to {_MAX_COMPARED} are compared in pairs")
     if json:
         print_json(asdict(signed))
         return

@@ -1,4 +1,4 @@
-"""`cod3s sts`: do signatures keep meaning? Correlation with human similarity scores."""
+"""The `sts` command: how well signatures agree with human similarity scores."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, numbers
+from cod3s.cli.options import ForceOption, JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.text import settings_line
 
@@ -19,24 +19,29 @@ def register(app: typer.Typer) -> None:
 
 
 def sts(
-    file: Annotated[Path, typer.Argument(help="STSbenchmark: the tab-separated release, or the comma form.")],
+    file: Annotated[Path, typer.Argument(help="STSbenchmark, as TSV (the release) or CSV; - for stdin.")],
     encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it for more rows.")] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",
-    codes: Annotated[str, typer.Option("--codes", help="random, median, itq, with commas.")] = "random",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Hyperplane draws, from 1234 on.")] = 5,
+    codes: Annotated[str, typer.Option("--codes", help="random, median, itq, separated by commas.")] = "random",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of seeds, from 1234 on.")] = 5,
     fit: Annotated[
-        Path | None, typer.Option("--fit", help="STS file whose sentences (not scores) fit learned codes.")
+        Path | None,
+        typer.Option("--fit", help="STS file whose sentences (not scores) fit learned codes."),
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Write a PNG of rho against bits.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Plot rho against bits: .png, .pdf or .svg.")] = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
     from cod3s import __version__
     from cod3s.encode import load_encoder
     from cod3s.evaluate.sts import plot_sts, sts_rows
+    from cod3s.files.disk import require_new
 
+    if plot:
+        require_new(plot, force)
     data = read_scored(file)
     fitting = sorted({text for pair in read_scored(fit).pairs for text in (pair.a, pair.b)}) if fit else None
     kinds = codes.split(",")
@@ -68,7 +73,7 @@ def sts(
 
 
 def read_scored(path: Path) -> "StsData":
-    """The scored pairs of a file; rows that are none are reported, not dropped silently."""
+    """The scored pairs of a file; other rows are reported on stderr."""
     from cod3s.evaluate.sts import read_sts
 
     data = read_sts(path)
@@ -78,12 +83,12 @@ def read_scored(path: Path) -> "StsData":
 
 
 def _print_rows(rows: "list[StsRow]", lengths: list[int], settings: str) -> None:
-    """The paper's shape: one line per encoder and code, one column per length, the full cosine last."""
+    """Print one row per encoder and code and one column per length, and the full cosine last."""
     table = []
     for encoder, kind in dict.fromkeys((row.encoder, row.code) for row in rows if row.bits):
-        own = {row.bits: row for row in rows if row.encoder == encoder and row.code == kind}
+        by_bits = {row.bits: row for row in rows if row.encoder == encoder and row.code == kind}
         full = next(row.rho for row in rows if row.encoder == encoder and row.code == "cosine")
-        cells = [f"{own[bits].rho:.3f} ± {own[bits].sd:.3f}" for bits in lengths]
+        cells = [f"{by_bits[bits].rho:.3f} ± {by_bits[bits].sd:.3f}" for bits in lengths]
         table.append((encoder, kind, *cells, f"{full:.3f}"))
     columns = ("encoder", "code", *(f"{bits} bits" for bits in lengths), "cosine")
     print_table("Spearman's rho with human scores (mean ± sd over seeds)", columns, table, settings)

@@ -1,1 +1,1 @@
-"""Corpora: raw text → causal pairs → filtered, split, signed training shards. Each file holds one step."""
+"""Corpora: from files of pairs to sifted, split and signed training shards."""

@@ -1,4 +1,4 @@
-"""What a filter is, and the SQL pieces it is made of: conditions over `source` and `target`. Knows no filter."""
+"""Define what a filter of pairs is, and the SQL conditions that filters are made of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def either(condition: Callable[[str], str]) -> str:
 
 
 def word_count(side: str) -> str:
-    # Sides are clean: words stand between single spaces. An empty side has none.
+    # Sides are clean, so single spaces separate the words; an empty side has no word.
     return f"(CASE {side} WHEN '' THEN 0 ELSE length({side}) - length(replace({side}, ' ', '')) + 1 END)"
 
 

@@ -1,4 +1,4 @@
-"""DuckDB as corpora use it: within a memory limit, spilling to disk, knowing the macros of keys."""
+"""Open DuckDB with a memory limit and the SQL macros that compare sentences."""
 
 from pathlib import Path
 from typing import Any
@@ -6,23 +6,35 @@ from typing import Any
 import duckdb
 import pyarrow.dataset as ds
 
-from cod3s.corpus.keys import MACROS
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
+
+# `clean` does what cod3s.text.clean does; most text is clean already, which a cheap test finds out.
+# `bare` is what near-duplicates share: lower-case letters and digits; text without any is only like itself.
+_MACROS = r"""
+CREATE OR REPLACE MACRO clean(t) AS
+  CASE WHEN regexp_full_match(t, '[!-~]+( [!-~]+)*') THEN t
+  WHEN regexp_full_match(t, '[\p{Z}\p{Cc}\p{Cf}\p{Mn}\p{Me}]*') THEN ''
+  ELSE trim(regexp_replace(nfc_normalize(t), '[\p{Z}\p{Cc}]+', ' ', 'g')) END;
+CREATE OR REPLACE MACRO bare(t) AS
+  CASE WHEN regexp_matches(t, '[\p{L}\p{M}\p{N}]')
+  THEN regexp_replace(lower(t), '[^\p{L}\p{M}\p{N}]+', '', 'g') ELSE t END;
+CREATE OR REPLACE MACRO text_hash(t) AS md5_number_upper(bare(t));
+"""
 
 
 def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
-    """A connection that keeps to `memory`, with what does not fit in the folder `spill`."""
+    """A connection that uses at most `memory` and spills the rest to the folder `spill`."""
     settings: dict[str, Any] = {"memory_limit": memory, "preserve_insertion_order": False}
     if spill is not None:
         settings["temp_directory"] = str(spill)
     connection = duckdb.connect(config=settings)
-    for macro in MACROS.split(";\n"):
+    for macro in _MACROS.split(";\n"):
         if macro.strip():
             connection.execute(macro).fetchall()
     return connection
 
 
-def table_of(connection: Any, name: str, files: list[Place]) -> str:
+def table_of(connection: Any, name: str, files: list[Location]) -> str:
     """What to write after FROM to read these Parquet files.
 
     DuckDB reads local files itself; others come through pyarrow, under `name`.

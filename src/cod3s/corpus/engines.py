@@ -1,4 +1,4 @@
-"""Where the steps run: one after another on this machine, or spread over a Ray cluster. Knows no step."""
+"""Run the steps one after another on this machine, or spread over a Ray cluster."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ Worker = Callable[..., object]
 
 
 class Engine(Protocol):
-    """Runs `make()(*task)` for every task. Results travel as files, so that a killed run finds them again."""
+    """Runs `make()(*task)` for every task. Results are files, so that a killed run finds them again."""
 
     def run(self, make: Callable[[], Worker], tasks: Sequence[Task], progress: Progress) -> None: ...
 
@@ -22,9 +22,10 @@ class LocalEngine:
     """One task after another; the libraries inside a step use all cores."""
 
     def run(self, make: Callable[[], Worker], tasks: Sequence[Task], progress: Progress) -> None:
-        worker = make() if tasks else None
+        if not tasks:
+            return
+        worker = make()
         for task in tasks:
-            assert worker is not None
             worker(*task)
             progress(1)
 
@@ -66,13 +67,13 @@ class RayEngine:
 
 
 class _RayWorker:
-    """What an actor holds: the worker, with its encoder, and the list that the rows are numbers of."""
+    """An actor: the worker, with its encoder, and the list of all tasks."""
 
     def __init__(self, make: Callable[[], Worker], tasks: Sequence[Task]) -> None:
         self._worker, self._tasks = make(), tasks
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The batch with, in `failed`, what a user should hear: Ray's own way would bury it in stack traces."""
+        """The batch with error messages in `failed`: Ray itself would bury them in stack traces."""
         return {**batch, "failed": [self._run(int(number)) for number in batch["id"]]}
 
     def _run(self, number: int) -> str:
@@ -81,8 +82,8 @@ class _RayWorker:
         except Cod3sError as error:
             return json.dumps([type(error).__name__, error.message, error.hint])
         except OSError as error:
-            hint = "check that all workers reach the place and that it has room; then run again: it resumes"
-            return json.dumps(["PlaceError", f"the system of a worker refused: {error}", hint])
+            hint = "check that all workers can reach it and that it has room; then run again: it resumes"
+            return json.dumps(["LocationError", f"the system of a worker refused: {error}", hint])
         return ""
 
 

@@ -1,6 +1,6 @@
-"""Named filters of pairs: SQL conditions over `source`, `target` and their `bare` forms, true for what goes.
+"""The named filters of pairs and their presets.
 
-SQL, so that DuckDB applies them out of core on all cores; knows nothing about files and splits.
+A filter is an SQL condition over `source`, `target` and their `bare` forms that is true for pairs to remove.
 """
 
 import codecs
@@ -51,7 +51,7 @@ def _symbols() -> Filter:
     markup = r"[<>{}\[\]|\\^~_=@#*+/`�]|\p{Co}|www\.|[.,!?]{4,}"
     return Filter(
         "symbols",
-        "markup, an address, code or what a decoder puts for lost characters; digits may stay",
+        "markup, an address, code or replacement characters; digits may stay",
         either(lambda side: matches(side, markup)),
     )
 
@@ -118,7 +118,7 @@ PRESETS = {
     "paper": "characters,length:12",  # appendix B
     "original": "length:20,dangling",  # what the authors' code drops, with whole words
     "default": _DEFAULT,
-    # For what strangers are shown: without the noise that reading harvested pairs brought to light.
+    # For public use: without the noise that we found by reading harvested pairs.
     "clean": f"{_DEFAULT},broken,unfinished,headless,filler,chat,vague,copied,template,meta,profanity,sensitive",
     "none": "",
 }
@@ -134,7 +134,7 @@ def removed_by(filters: Sequence[Filter]) -> str:
     """An SQL expression: the label of the first filter that removes the row, or NULL."""
     if not filters:
         return "NULL::VARCHAR"
-    cases = " ".join(f"WHEN {one.removes} THEN '{one.label}'" for one in filters)
+    cases = " ".join(f"WHEN {filter.removes} THEN '{filter.label}'" for filter in filters)
     return f"CASE {cases} END"
 
 
@@ -151,4 +151,4 @@ def _find(name: str) -> Filter:
         raise Cod3sError(f"{name!r} needs a whole number of words", hint=f"for example {kind}:{usual}")
     if kind in _PLAIN:
         raise Cod3sError(f"the filter {kind!r} takes no number", hint=f"write it as {kind}")
-    raise UsageError(f"no filter is called {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))
+    raise UsageError(f"there is no filter {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))

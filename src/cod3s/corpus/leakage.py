@@ -1,7 +1,4 @@
-"""Sentences that occur both in train and in what is held out: found, removed by the splitter, and checked.
-
-Sentences are compared as near-duplicates are: by their letters and digits.
-"""
+"""Find sentences that occur both in train and in held-out pairs, compared by their letters and digits."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,13 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cod3s.corpus.database import table_of
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 Hashes = npt.NDArray[np.uint64]
 
 
 class Leaks:
-    """Held-out sentences, by hash, and which of them were met in train."""
+    """Held-out sentences, by hash, and which of them occur in train."""
 
     def __init__(self, hashes: Sequence[Hashes]) -> None:
         none: Hashes = np.empty(0, np.uint64)
@@ -25,22 +22,22 @@ class Leaks:
         self._met = np.zeros(len(self._known), bool)
 
     def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, while their sentences are noted."""
+        """The same batches, while their sentences are remembered."""
         for batch in train:
-            place, known = self._find(sentence_hashes(batch))
-            self._met[place[known]] = True
+            index, known = self._find(sentence_hashes(batch))
+            self._met[index[known]] = True
             yield batch
 
-    def found(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Which of these held-out sentences were met; ask when all of train has passed."""
-        place, known = self._find(hashes)
-        return known & self._met[place] if len(self._met) else known
+    def in_train(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of these held-out sentences occur in train; complete once all of train was watched."""
+        index, known = self._find(hashes)
+        return known & self._met[index] if len(self._met) else known
 
     def _find(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
         if not len(self._known):
             return np.zeros(hashes.shape, np.intp), np.zeros(hashes.shape, bool)
-        place = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
-        return place, self._known[place] == hashes
+        index = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+        return index, self._known[index] == hashes
 
 
 def sentence_hashes(batch: pa.RecordBatch) -> Hashes:
@@ -48,8 +45,8 @@ def sentence_hashes(batch: pa.RecordBatch) -> Hashes:
     return np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
 
 
-def count_shared(connection: Any, train: list[Place], held_out: list[Place]) -> int:
-    """How many sentences stand both in train and in held-out shards, read back from the text on disk."""
+def count_shared(connection: Any, train: list[Location], held_out: list[Location]) -> int:
+    """How many sentences occur both in train and in held-out shards, counted on the text on disk."""
     if not train or not held_out:
         return 0
     sides = "SELECT text_hash(source) AS hash FROM {0} UNION ALL SELECT text_hash(target) FROM {0}"

@@ -1,21 +1,23 @@
-"""The manifest of a prepared corpus: what it was made from, how, and what it holds. Knows no step.
+"""The manifest of a prepared corpus: what it was made from, how, what it holds, and what was removed.
 
-It holds no times and no paths of the machine, so the same input gives the same manifest.
+It has no times and no local paths, so the same input gives the same manifest.
 """
 
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cod3s import __version__
-from cod3s.corpus.funnel import FunnelStep
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
+_FEW_PAIRS = 10  # with fewer, a tenth of them is none
+_BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
 
 
@@ -41,8 +43,22 @@ class PrepareConfig:
 
 
 @dataclass(frozen=True)
+class FunnelStep:
+    """One step: how many rows it got, how many it kept, and why it removed the others."""
+
+    name: str
+    rows_in: int
+    rows_out: int
+    reason: str
+
+    @property
+    def removed(self) -> int:
+        return self.rows_in - self.rows_out
+
+
+@dataclass(frozen=True)
 class InputFile:
-    """A file of pairs by its content; where it lay does not matter."""
+    """A file of pairs, known by its content: where it was does not matter."""
 
     name: str
     bytes: int
@@ -77,42 +93,95 @@ class Manifest:
     format: int = FORMAT
 
 
-def load_manifest(corpus: Place) -> Manifest:
-    """The manifest of the corpus folder; a folder without one is unfinished."""
+def make_funnel(
+    rows: int, reasons: Sequence[tuple[str, str]], removed: Mapping[str, int], kept: int
+) -> list[FunnelStep]:
+    """The steps in the order of `reasons` (name, reason), from `rows` down to `kept`.
+
+    Counts that do not add up are an error: a corpus whose rows cannot be accounted for is not finished.
+    """
+    unknown = set(removed) - {name for name, _ in reasons}
+    if unknown:
+        raise Cod3sError(f"rows were removed by unknown steps: {', '.join(sorted(unknown))}", hint=_BUG)
+    steps = []
+    for name, reason in reasons:
+        left = rows - removed.get(name, 0)
+        steps.append(FunnelStep(name, rows, left, reason))
+        rows = left
+    if rows != kept:
+        raise Cod3sError(f"the funnel ends with {rows} rows, but {kept} were kept", hint=_BUG)
+    return steps
+
+
+def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
+    """Why a split has no pairs, and what helps."""
+    config, facts = manifest.config, manifest.relations[relation]
+    pairs = sum(facts.splits.values())
+    if split == "train":
+        return "none were left for it", "give more pairs"
+    if not getattr(config, split):
+        return f"it was prepared with --{split} 0", f"prepare it again with --{split} 100, say"
+    if config.held_out != PrepareConfig.held_out:
+        reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
+        return (
+            reason,
+            "prepare it again without --held-out, so that whole groups of pairs are held out",
+        )
+    if pairs < _FEW_PAIRS:
+        return f"there are only {pairs} pairs", f"give at least {_FEW_PAIRS} pairs"
+    return (
+        "nearly all pairs are connected by sentences that they share, so none can be held out",
+        "add pairs whose sentences occur in no other pair",
+    )
+
+
+def remarks_on_splits(manifest: Manifest) -> list[str]:
+    """A remark for each split that was asked for and came out empty."""
+    remarks = []
+    for relation, facts in manifest.relations.items():
+        for split in ("dev", "test"):
+            if getattr(manifest.config, split) and not facts.splits.get(split):
+                reason, remedy = why_empty(manifest, relation, split)
+                remarks.append(f"{relation} has no {split} pairs: {reason}; {remedy}")
+    return remarks
+
+
+def load_manifest(corpus: Location) -> Manifest:
+    """The manifest of a corpus folder; a folder without one is not finished."""
     file = corpus / NAME
     if not file.exists():
         raise Cod3sError(
-            f"{corpus.url} holds no finished corpus", hint="run the same `cod3s prepare` again: it resumes"
+            f"there is no finished corpus in {corpus.url}", hint="run the same `cod3s prepare` again: it resumes"
         )
     try:
         content = file.read_json()
         check_format(content.get("format"), corpus)
         relations = {name: _relation(facts) for name, facts in content.pop("relations").items()}
         config = PrepareConfig(**content.pop("config"))
-        inputs = [InputFile(**one) for one in content.pop("inputs")]
+        inputs = [InputFile(**file) for file in content.pop("inputs")]
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{file.url} is not a manifest of this version: {error}") from error
+        raise FileFormatError(f"{file.url} is not a manifest of this format_number: {error}") from error
 
 
-def check_format(found: object, corpus: Place) -> None:
-    """An error unless the corpus, finished or not, was made in the format of this version."""
-    if found != FORMAT:
+def check_format(format_number: object, corpus: Location) -> None:
+    """Raise an error unless the corpus, finished or not, has the format of this version."""
+    if format_number != FORMAT:
         raise FileFormatError(
-            f"the corpus in {corpus.url} has format {found}, this cod3s makes and reads format {FORMAT}",
+            f"the corpus in {corpus.url} has format {format_number}, this cod3s makes and reads format {FORMAT}",
             hint="prepare the same pairs again into another folder",
         )
 
 
 def used_versions() -> dict[str, str]:
     """The versions of what makes the rows, the bits and the bytes."""
-    found = {"cod3s": __version__, "python": platform.python_version()}
+    versions = {"cod3s": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def as_json(manifest: Manifest) -> dict[str, Any]:

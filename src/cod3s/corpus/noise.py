@@ -1,7 +1,7 @@
-"""Filters for what is wrong with harvested pairs: halves of sentences, chat, copies, what a demo should not say.
+"""Filters against the noise of harvested pairs: broken sentences, chat, copies, sensitive topics.
 
-Each rule was written after reading pairs of thirteen corpora; docs/corpus.md has what each removes. They lean to
-precision: a rule that also caught many sound pairs was narrowed or left out.
+The rules were written after reading pairs of thirteen corpora; docs/corpus.md shows what each removes. They favour
+precision: a rule that also removed many good pairs was narrowed or left out.
 """
 
 import codecs
@@ -13,7 +13,7 @@ _END = r"[^\p{L}\p{N}]*$"
 _AFTER = r"($|[^\p{L}\p{N}'’-])"
 _FEW_WORDS = 3
 
-# A side cannot end in these: an article, a determiner, a conjunction, a title, a shortened verb.
+# A side cannot end in one of these: an article, a determiner, a conjunction, a title, a shortened verb.
 _OPEN_WORDS = (
     "an|the|my|your|our|their|its|every|and|or|but|because|if|unless|although|whereas|than|very|mr|mrs|dr|prof|st|"
     "i'm|i've|i'd|i'll|you're|you've|you'll|he's|he'd|he'll|she's|she'd|she'll|it's|it'll|we're|we've|we'll|they're|"
@@ -181,14 +181,14 @@ def template() -> Filter:
 
 def meta() -> Filter:
     return _a_side(
-        "meta", "it speaks of the text it stands in: this post, my third reason, this film", _whole(_OWN_TEXT)
+        "meta", "it is about the text it comes from: this post, my third reason, this film", _whole(_OWN_TEXT)
     )
 
 
 def sensitive() -> Filter:
     return _a_side(
         "sensitive",
-        "slurs, sex, suicide, or a people, a faith or an orientation: no matter for a demonstration's inventions",
+        "slurs, sex, suicide, or a people, a faith or an orientation: not for invented sentences of a demo",
         _whole(codecs.decode(_UNKIND, "rot13")),
         _whole(_GROUPS),
     )

@@ -1,5 +1,6 @@
-"""One line of a pairs file → the cells of one pair, or why not. Knows nothing about files."""
+"""Parse one line of a pairs file into the cells of one pair, or into the reason why it is none."""
 
+import csv
 import json
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -15,33 +16,64 @@ Row = tuple[str, ...]  # the cells of PAIR_COLUMNS
 Parser = Callable[[str], Row | Damaged]
 
 
-def extra_columns(names: tuple[str, str], header: Sequence[str]) -> list[str]:
-    """The optional columns that are there; an order is only meant where cause and effect are named."""
-    known = ("order", "pattern", "corpus") if names == ("cause", "effect") else ("pattern", "corpus")
-    return [name for name in known if name in header]
+def optional_columns(names: tuple[str, str], header: Sequence[str]) -> dict[str, str]:
+    """Where the optional columns are found: PAIR_COLUMNS name to the file's name.
+
+    An order only counts where cause and effect are named. Tables that older versions of `cod3s harvest` wrote have
+    the corpus in a column `source`.
+    """
+    known = {name: name for name in PAIR_COLUMNS[2:] if name in header}
+    if names != ("cause", "effect"):
+        known.pop("order", None)
+    elif "corpus" not in header and {"order", "pattern", "source"} <= set(header):
+        known["corpus"] = "source"
+    return known
 
 
 def tsv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
-    """Cells between tabs, as they are: quotes and backslashes are ordinary characters."""
-    width = len(header)
-    extra = extra_columns(names, header)
-    cell = {name: header.index(name) if name in extra else width for name in PAIR_COLUMNS[2:]}
-    pick = itemgetter(*(header.index(name) for name in names), *cell.values())
+    """Cells between tabs, unquoted: quotes and backslashes are ordinary characters."""
+    pick = _cell_picker(header, names)
+    return lambda line: pick(line.split("\t"))
+
+
+def csv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
+    """Cells between commas, quoted where needed; a row is one line."""
+    pick = _cell_picker(header, names)
 
     def parse(line: str) -> Row | Damaged:
-        cells = line.split("\t")
-        if len(cells) != width:
-            return Damaged(f"{len(cells)} columns where the header has {width}")
-        cells.append("")  # what a missing optional column holds
-        return _with_known_order(pick(cells))
+        cells = csv_cells(line)
+        return pick(cells) if cells else Damaged("a quoted cell does not end in this line")
 
     return parse
 
 
+def csv_cells(line: str) -> list[str]:
+    """The cells of one line of a CSV file; none if a quotation mark is not closed."""
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error:
+        return []
+
+
+def _cell_picker(header: Sequence[str], names: tuple[str, str]) -> Callable[[list[str]], Row | Damaged]:
+    """A function from the cells of a line to those of PAIR_COLUMNS."""
+    width = len(header)
+    optional = optional_columns(names, header)
+    positions = [header.index(optional[name]) if name in optional else width for name in PAIR_COLUMNS[2:]]
+    pick = itemgetter(*(header.index(name) for name in names), *positions)
+
+    def pick_cells(cells: list[str]) -> Row | Damaged:
+        if len(cells) != width:
+            return Damaged(f"{len(cells)} columns where the header has {width}")
+        cells.append("")  # the cell of a missing optional column
+        return _with_known_order(pick(cells))
+
+    return pick_cells
+
+
 def json_parser(names: tuple[str, str]) -> Parser:
-    """One object a line; other keys are ignored."""
-    known = (*names, *extra_columns(names, PAIR_COLUMNS))
-    wanted = (*names, "order" if "order" in known else "", "pattern", "corpus")
+    """One object per line; other keys are ignored."""
+    wanted = (*names, "order" if names == ("cause", "effect") else "", "pattern", "corpus")
 
     def parse(line: str) -> Row | Damaged:
         try:
@@ -60,7 +92,7 @@ def json_parser(names: tuple[str, str]) -> Parser:
 
 
 def causalbank_parser(order: str) -> Parser:
-    """Connective, what stood before it, what stood after it: effect and cause, or cause and effect."""
+    """A connective, the text before it and the text after it: effect and cause, or cause and effect."""
 
     def parse(line: str) -> Row | Damaged:
         cells = line.split("\t")
@@ -74,11 +106,11 @@ def causalbank_parser(order: str) -> Parser:
 
 
 def _with_known_order(row: Row) -> Row | Damaged:
-    return row if row[2] in ORDERS else Damaged(f"the order is {row[2][:40]!r}, needed is because, so or nothing")
+    return row if row[2] in ORDERS else Damaged(f"the order is {row[2][:40]!r}, and must be because, so or empty")
 
 
 def json_keys(line: str) -> list[str]:
-    """The keys of the object that the line holds; none where it holds no object."""
+    """The keys of the JSON object in a line; none if there is no object."""
     try:
         keys = json.loads(line, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
     except (ValueError, RecursionError):
@@ -89,7 +121,7 @@ def json_keys(line: str) -> list[str]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("it has the same key twice")
     return record
 
 

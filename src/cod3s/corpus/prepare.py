@@ -1,7 +1,7 @@
-"""Prepares a corpus: files of pairs in, a folder of signed shards with its manifest and bins out.
+"""Prepare a corpus: turn files of pairs into a folder of signed shards with a manifest and bins.
 
-The three steps (sift, split, sign) leave their results in files, each written whole or not at all: a run that
-was killed starts where the files say it stopped, and ends with the same bytes.
+The three steps (sift, split, sign) leave their results in files that are written whole or not at all: a run that
+was killed continues where it stopped, and ends with the same bytes.
 """
 
 import shutil
@@ -20,18 +20,25 @@ from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
 from cod3s.corpus.folder import CorpusFolder
-from cod3s.corpus.funnel import FunnelStep, make_funnel
-from cod3s.corpus.keys import HeldOut
+from cod3s.corpus.holdout import AtLeast, Line
 from cod3s.corpus.leakage import count_shared
-from cod3s.corpus.manifest import InputFile, Manifest, PrepareConfig, RelationFacts, used_versions
+from cod3s.corpus.manifest import (
+    FunnelStep,
+    InputFile,
+    Manifest,
+    PrepareConfig,
+    RelationFacts,
+    make_funnel,
+    used_versions,
+)
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.encode import Encoder, load_encoder
-from cod3s.errors import Cod3sError, PlaceError, Progress
-from cod3s.files.locations import Place, place
+from cod3s.errors import Cod3sError, LocationError, Progress
+from cod3s.files.locations import Location, locate
 from cod3s.signatures import Code
 from cod3s.signatures.signer import open_code
 
@@ -56,7 +63,7 @@ def prepare(
     run = _Run(config, engine or LocalEngine(), memory, stage)
     files = find_files(paths)
     with stage("checksums", len(files)) as progress:
-        folder = CorpusFolder(place(output), config, [_input_file(file, progress) for file in files])
+        folder = CorpusFolder(locate(output), config, [_input_file(file, progress) for file in files])
     if manifest := folder.finished():
         return manifest, False
     try:
@@ -74,10 +81,10 @@ class _Run:
     def __init__(self, config: PrepareConfig, engine: Engine, memory: str, stage: Stage) -> None:
         self._relations = find_relations(config.relation, config.template)
         self._filters = find_filters(config.filter)
-        self._held_out = HeldOut(config.held_out if config.dev or config.test else 0)
+        self._line = Line(config.held_out if config.dev or config.test else 0)
         self._config, self._engine, self._memory, self._stage = config, engine, memory, stage
 
-    def __call__(self, files: list[Place], folder: CorpusFolder) -> Manifest:
+    def __call__(self, files: list[Location], folder: CorpusFolder) -> Manifest:
         encoder, code = self._open_encoder()
         folder.begin()
         sifted = self._sift(files, folder)
@@ -97,21 +104,21 @@ class _Run:
             dim=encoder.dim if encoder else None,
             relations=relations,
             shared_sentences=plan.shared,
-            bad_rows=[example for one in sifted[self._relations[0].name] for example in one.examples],
+            bad_rows=[example for file in sifted[self._relations[0].name] for example in file.examples],
             versions=used_versions(),
         )
         folder.finish(manifest)
         return manifest
 
     def _open_encoder(self) -> tuple[Encoder | None, Code | None]:
-        """Opened before anything else: a wrong name is found at once, not after an hour of sorting."""
+        """Open the encoder before anything else, so that a wrong name fails at once and not after an hour."""
         if self._config.encoder == NO_ENCODER:
             return None, None
         encoder = load_encoder(self._config.encoder)
         return encoder, open_code(self._config.code, encoder, self._config.bits, self._config.seed)
 
-    def _sift(self, files: list[Place], folder: CorpusFolder) -> dict[str, list[Sifted]]:
-        """Every file as every relation sees it; what was sifted before is not sifted again."""
+    def _sift(self, files: list[Location], folder: CorpusFolder) -> dict[str, list[Sifted]]:
+        """Sift every file for every relation, except those that an earlier run finished."""
         all_tasks = [
             (file, relation, folder.part(relation.name, number))
             for relation in self._relations
@@ -133,31 +140,36 @@ class _Run:
                 sifted[relation.name].append(Sifted(**part.with_suffix(".json").read_json()))
             for name, parts in sifted.items():
                 _check_some_left(name, parts)
-        except PlaceError:
-            raise  # a later run goes on where this one stopped
+        except LocationError:
+            raise  # a later run continues where this one stopped
         except Cod3sError:
             folder.abandon()
             raise
         return sifted
 
     def _split(self, sifted: dict[str, list[Sifted]], folder: CorpusFolder, scratch: Path) -> Plan:
-        """The unsigned shards and the counts, or those of the run that is being finished."""
+        """Write the unsigned shards and count, or take what an unfinished run left."""
         if folder.plan.exists():
             return Plan.from_json(folder.plan.read_json())
         parts = {
             name: [
-                folder.part(name, number).with_suffix(".parquet") for number, one in enumerate(found) if one.kept
+                folder.part(name, number).with_suffix(".parquet") for number, file in enumerate(files) if file.kept
             ]
-            for name, found in sifted.items()
+            for name, files in sifted.items()
         }
-        sizes = Sizes(self._config.limit, self._config.dev, self._config.test, self._config.shard_rows)
-        splitter = Splitter(folder.work, sizes, self._held_out, scratch, self._memory)
-        kept = sum(one.kept for found in sifted.values() for one in found)
+        config = self._config
+        sizes = Sizes(config.limit, config.dev, config.test, config.shard_rows, _least(config))
+        splitter = Splitter(folder.work, sizes, self._line, scratch, self._memory)
+        kept = sum(file.kept for files in sifted.values() for file in files)
         with self._stage("de-duplicating and splitting", kept) as progress:
             shards, counts = splitter(parts, progress)
         with self._stage("checking for leaks", None):
             shared = self._count_shared(shards, folder, scratch)
-        assert not shared, f"{shared} sentences of dev or test are in train"
+        if shared:
+            raise Cod3sError(
+                f"{shared} sentences of dev or test are also in train, so the corpus is not finished",
+                hint="this is a bug in cod3s: please report it with the command that you ran",
+            )
         plan = Plan(shards, counts, shared)
         folder.plan.write_json(asdict(plan))
         return plan
@@ -177,10 +189,10 @@ class _Run:
         return self._config.bins and self._config.encoder != NO_ENCODER and shard.split == "train"
 
     def _write_code(self, code: Code, encoder: Encoder, folder: CorpusFolder, scratch: Path) -> None:
-        """The hyperplanes, so that what is trained on the corpus can sign as it does."""
+        """Save the hyperplanes, so that a model trained on the corpus can sign as it does."""
         code.save(scratch / "code", encoder.id)
         for file in sorted((scratch / "code").iterdir()):
-            _put(file, folder.place / "code" / file.name)
+            _put(file, folder.location / "code" / file.name)
 
     def _write_bins(
         self,
@@ -191,7 +203,7 @@ class _Run:
         encoder: Encoder | None,
         code: Code | None,
     ) -> FileFacts | None:
-        """The bins of the relation's train targets: made on this machine, then put in place whole."""
+        """Build the bins of the relation's train targets on this machine, then copy them into the corpus."""
         train = [shard for shard in plan.shards if (shard.relation, shard.split) == (relation.name, "train")]
         if not (self._config.bins and train and encoder and code):
             return None
@@ -199,9 +211,9 @@ class _Run:
         with self._stage(f"bins of {relation.name}", None):
             vectors = read_vectors([folder.task(shard, True) for shard in train], encoder.dim)
             build_bins(made, vectors, code, encoder.id, seed=self._config.seed)
-            _put(made, folder.place / name)
+            _put(made, folder.location / name)
         with open_bins(made) as bins:
-            return file_facts(folder.place / name, name, bins.populated)
+            return file_facts(folder.location / name, name, bins.populated)
 
     def _facts(
         self, relation: Relation, sifted: list[Sifted], plan: Plan, folder: CorpusFolder, bins: FileFacts | None
@@ -219,15 +231,30 @@ class _Run:
         )
 
 
-def _put(file: Path, there: Place) -> None:
+def _least(config: PrepareConfig) -> dict[str, AtLeast]:
+    """How many pairs dev and test should have; none for a corpus whose --held-out share was chosen.
+
+    A number other than the usual one is meant: it is taken from up to a quarter of the pairs. The usual number is
+    an upper limit: a small corpus gives a tenth of its pairs, up to a hundred.
+    """
+    if config.held_out != PrepareConfig.held_out:
+        return {}
+    usual = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
+    return {
+        split: AtLeast(min(number, 100), 0.1) if number == usual[split] else AtLeast(number, 0.25)
+        for split, number in (("dev", config.dev), ("test", config.test))
+    }
+
+
+def _put(file: Path, there: Location) -> None:
     with file.open("rb") as source, there.replaced() as copy:
         shutil.copyfileobj(source, copy, 1 << 20)
 
 
-def _input_file(file: Place, progress: Progress) -> InputFile:
-    found = InputFile(file.name, file.size() or 0, file.sha256())
+def _input_file(file: Location, progress: Progress) -> InputFile:
+    facts = InputFile(file.name, file.size() or 0, file.sha256())
     progress(1)
-    return found
+    return facts
 
 
 def _check_some_left(relation: str, parts: list[Sifted]) -> None:
@@ -243,14 +270,14 @@ def _check_some_left(relation: str, parts: list[Sifted]) -> None:
 
 
 def _funnel(sifted: list[Sifted], filters: list[Filter], count: SplitCounts) -> list[FunnelStep]:
-    removed = sum((Counter(one.removed) for one in sifted), Counter[str]())
-    removed["bad row"] = sum(one.bad for one in sifted)
+    removed = sum((Counter(file.removed) for file in sifted), Counter[str]())
+    removed["bad row"] = sum(file.bad for file in sifted)
     removed.update(count.removed)
     reasons = {
         "bad row": "not a pair: see bad_rows in the manifest",
         **SIFT_REASONS,
-        **{one.label: one.reason for one in filters},
+        **{filter.label: filter.reason for filter in filters},
         **SPLIT_REASONS,
     }
-    rows = sum(one.read + one.bad for one in sifted)
+    rows = sum(file.read + file.bad for file in sifted)
     return make_funnel(rows, list(reasons.items()), removed, sum(count.rows.values()))

@@ -1,9 +1,10 @@
-"""Evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSONL → premise and alternatives.
+"""Read evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSON lines.
 
-A file is recognised by what it holds. Every question is read or the error names its line: evaluation on half a
-set would not be noticed.
+A file is recognised by its content. A question that cannot be read is an error, because nobody would notice an
+evaluation on half of a set.
 """
 
+import codecs
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import Any
 from xml.parsers import expat
 
 from cod3s.errors import FileFormatError
+from cod3s.files.binary import refuse_binary
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Place, place
+from cod3s.files.locations import Location, locate
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""
@@ -32,9 +34,10 @@ class Question:
 
 def read_questions(path: str | Path) -> list[Question]:
     """All questions of a file, in its order."""
-    file = place(path)
-    with file.opened() as stream:
-        start = stream.read(64).lstrip(b"\xef\xbb\xbf").lstrip()
+    file = locate(path)
+    start = file.start()
+    refuse_binary(start, file.url)
+    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
     if not start:
         raise FileFormatError(f"{file.url} is empty")
     if start.startswith(b"<"):
@@ -51,7 +54,7 @@ def read_questions(path: str | Path) -> list[Question]:
     return questions
 
 
-def _read_jsonl(file: Place) -> Iterator[Question]:
+def _read_jsonl(file: Location) -> Iterator[Question]:
     layout: _Layout | None = None
     with file.opened() as stream:
         for block in read_lines(stream):
@@ -90,7 +93,7 @@ class _Layout:
             raise ValueError("the premise or an alternative is not text")
         answer = record.get("label")
         if answer is not None and (type(answer) is not int or answer not in range(len(self.alternatives))):
-            raise ValueError(f"the label is {answer!r}, needed is 0 or 1")
+            raise ValueError(f"the label is {answer!r}, and must be 0 or 1")
         premise, *alternatives = texts
         return Question(str(record[self.id]), premise, _direction(record[self.asked]), tuple(alternatives), answer)
 
@@ -110,7 +113,7 @@ def _find_layout(record: dict[str, Any]) -> _Layout:
 
 def _direction(asked: Any) -> str:
     if asked not in ("cause", "effect"):
-        raise ValueError(f"it asks for {asked!r}, needed is cause or effect")
+        raise ValueError(f"it asks for {asked!r}, and must ask for cause or effect")
     return str(asked)
 
 
@@ -118,16 +121,21 @@ def _say(error: Exception) -> str:
     return f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def _read_xml(file: Place) -> Iterator[Question]:
+def _read_xml(file: Location) -> Iterator[Question]:
     with file.opened() as stream:
         content = stream.read(MAX_XML_BYTES + 1)
     if len(content) > MAX_XML_BYTES:
-        raise FileFormatError(f"{file.url} has more than {MAX_XML_BYTES >> 20} MB, which no set of questions has")
+        raise FileFormatError(
+            f"{file.url} has more than {MAX_XML_BYTES >> 20} MB, too much for a set of questions"
+        )
     items = _Items()
     parser = expat.ParserCreate()
-    # A DTD may be named, as COPA's is, but is never fetched; entities of a file's own could grow without end.
+    # COPA's files name an external DTD, which is never fetched. Definitions inside a file are refused before they
+    # are read, because an entity can grow without end or name a local file.
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    parser.StartDoctypeDeclHandler = items.doctype
     parser.EntityDeclHandler = items.refuse_entity
+    parser.SkippedEntityHandler = items.refuse_entity
     parser.StartElementHandler = items.start
     parser.EndElementHandler = items.end
     parser.CharacterDataHandler = items.text
@@ -137,20 +145,24 @@ def _read_xml(file: Place) -> Iterator[Question]:
         raise FileFormatError(f"{file.url}, line {error.lineno}: not well-formed XML; {error}") from error
     except ValueError as error:
         raise FileFormatError(f"{file.url}, line {parser.CurrentLineNumber}: not a question; {error}") from error
-    yield from items.found
+    yield from items.questions
 
 
 class _Items:
-    """Gathers COPA's <item> elements as the parser meets them."""
+    """Collects COPA's <item> elements while the file is parsed."""
 
     def __init__(self) -> None:
-        self.found: list[Question] = []
+        self.questions: list[Question] = []
         self._attributes: dict[str, str] | None = None
         self._fields: dict[str, str] = {}
         self._field = ""
 
+    def doctype(self, _name: str, _system: str | None, _public: str | None, has_definitions: bool) -> None:
+        if has_definitions:
+            raise ValueError("the file has a document type definition (DTD) inside, which is not read")
+
     def refuse_entity(self, name: str, *_details: Any) -> None:
-        raise ValueError(f"the file defines the entity {name!r}; entities are not read")
+        raise ValueError(f"the file uses the entity {name!r}, and entities are not read")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "item":
@@ -169,8 +181,7 @@ class _Items:
     def end(self, tag: str) -> None:
         self._field = ""
         if tag == "item":
-            assert self._attributes is not None
-            self.found.append(_question(self._attributes, self._fields))
+            self.questions.append(_question(self._attributes or {}, self._fields))
             self._attributes = None
 
 
@@ -180,7 +191,7 @@ def _question(attributes: dict[str, str], fields: dict[str, str]) -> Question:
         raise ValueError("an item needs <p>, <a1> and <a2>, each with text")
     answer = attributes.get("most-plausible-alternative")
     if answer not in ("1", "2", None):
-        raise ValueError(f"the most plausible alternative is {answer!r}, needed is 1 or 2")
+        raise ValueError(f"the most plausible alternative is {answer!r}, and must be 1 or 2")
     premise, *alternatives = texts
     return Question(
         attributes.get("id", ""),

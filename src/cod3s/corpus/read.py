@@ -1,10 +1,10 @@
-"""Reads pairs from files. CausalBank's text, TSV, JSONL or Parquet in, Arrow batches out, a block at a time.
+"""Read pairs from Parquet, TSV, CSV, JSON lines or CausalBank's text as Arrow batches.
 
-A file is recognised by what it holds, not by its name; only .gz and .zst count. Every row is either in a
-batch or reported with its line, so that no pair is lost silently.
+A file is recognised by its content; of its name only .gz and .zst count. Every row is either in a batch or
+reported with its line, so that no pair is lost silently.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -17,15 +17,18 @@ from cod3s.corpus.parsers import (
     Parser,
     Row,
     causalbank_parser,
-    extra_columns,
+    csv_cells,
+    csv_parser,
     json_keys,
     json_parser,
+    optional_columns,
     tsv_parser,
 )
 from cod3s.corpus.relations import ORDERS
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.binary import refuse_binary
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Place, place
+from cod3s.files.locations import Location, locate
 
 PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 
@@ -38,7 +41,7 @@ _CAUSALBANK_ORDERS = {"because_mode": "because", "therefore_mode": "so"}
 
 @dataclass
 class Tally:
-    """What became of the rows of one file; rows in = rows read + bad rows."""
+    """How many rows of one file were read, and how many are bad."""
 
     read: int = 0
     bad: int = 0
@@ -47,21 +50,24 @@ class Tally:
 
 @dataclass(frozen=True)
 class Reader:
-    """One file of pairs, how it is laid out, and whether a bad row stops the reading or is skipped."""
+    """Reads one file of pairs; a bad row is an error, or is skipped and counted."""
 
-    place: Place
+    file: Location
     names: Names
     skip_bad: bool = False
 
     def batches(self, tally: Tally) -> Iterator[pa.RecordBatch]:
         """All pairs as batches of PAIR_SCHEMA; `tally` counts what was read and what was skipped."""
-        batches = self._parquet(tally) if _is_parquet(self.place) else self._text(tally)
-        for batch in batches:
+        start = self.file.start()
+        is_parquet = start.startswith(b"PAR1")
+        if not is_parquet:
+            refuse_binary(start, self.file.url)
+        for batch in self._parquet(tally) if is_parquet else self._text(tally):
             tally.read += len(batch)
             yield batch
 
     def _text(self, tally: Tally) -> Iterator[pa.RecordBatch]:
-        with self.place.opened() as stream:
+        with self.file.opened() as stream:
             parse: Parser | None = None
             for block in read_lines(stream):
                 rows = []
@@ -79,104 +85,109 @@ class Reader:
                         rows.append(row)
                 yield from _batches(rows)
         if parse is None:
-            raise FileFormatError(f"{self.place.url} is empty", hint="leave it out, or make it again")
+            raise FileFormatError(f"{self.file.url} is empty", hint="leave it out, or make it again")
 
     def _recognise(self, line: str | Damaged, number: int) -> tuple[Parser, bool]:
         """How the file's lines are read, and whether this first line is a header."""
-        if self.place.folder in _CAUSALBANK_ORDERS:
+        if self.file.folder in _CAUSALBANK_ORDERS:
             if ("cause", "effect") not in self.names:
                 raise FileFormatError(
-                    f"{self.place.url} holds causes and effects, which this relation is not about"
+                    f"{self.file.url} holds causes and effects, which this relation is not about"
                 )
-            return causalbank_parser(_CAUSALBANK_ORDERS[self.place.folder]), False
+            return causalbank_parser(_CAUSALBANK_ORDERS[self.file.folder]), False
         if isinstance(line, Damaged):
             raise self._unknown(number, line.reason)
         if line.lstrip().startswith("{"):
             return json_parser(self._choose(json_keys(line), number)), False
-        header = [name.strip().lower() for name in line.split("\t")]
-        if len(header) < 2:
-            raise self._unknown(number, f"it reads {line[:60]!r}")
-        return tsv_parser(header, self._choose(header, number)), True
+        header = _header(line.split("\t"))
+        if len(header) > 1:
+            return tsv_parser(header, self._choose(header, number)), True
+        header = _header(csv_cells(line))
+        if ".csv" in self.file.name or any(set(names) <= set(header) for names in self.names):
+            return csv_parser(header, self._choose(header, number)), True
+        raise self._unknown(number, f"it reads {line[:60]!r}")
 
     def _choose(self, header: Sequence[str], number: int) -> tuple[str, str]:
         doubled = sorted({name for name in header if header.count(name) > 1 and name})
         if doubled:
             raise FileFormatError(
-                f"{self.place.url}, line {number}: the column {doubled[0]!r} stands there twice",
+                f"{self.file.url}, line {number}: there are two columns {doubled[0]!r}",
                 hint="rename or remove one of them",
             )
         for names in self.names:
             if set(names) <= set(header):
                 return names
         wanted = " or ".join(f"{first!r} and {second!r}" for first, second in self.names)
-        found = ", ".join(map(repr, header[:8])) or "none"
+        columns = ", ".join(map(repr, header[:8])) or "none"
         raise FileFormatError(
-            f"{self.place.url}, line {number}: columns {wanted} are needed, found {found}",
-            hint="the first line of a TSV file names its columns; every line of a JSONL file names its own",
+            f"{self.file.url}, line {number}: columns {wanted} are needed, found {columns}",
+            hint="the first line of a TSV or CSV file names its columns; every line of a JSONL file names its own",
         )
 
-    def _unknown(self, number: int, found: str) -> FileFormatError:
+    def _unknown(self, number: int, reason: str) -> FileFormatError:
         return FileFormatError(
-            f"{self.place.url}, line {number}: not a known format of pairs; {found}",
-            hint="known are Parquet, JSONL, TSV with a header, and CausalBank's because_mode/ and therefore_mode/",
+            f"{self.file.url}, line {number}: not a known format of pairs; {reason}",
+            hint="known are Parquet, JSONL, TSV and CSV with a header, and CausalBank's two folders",
         )
 
     def _report(self, where: str, reason: str, tally: Tally) -> None:
         if not self.skip_bad:
             raise FileFormatError(
-                f"{self.place.url}, {where}: {reason}",
-                hint="mend the row, or count and skip such rows with --bad-rows skip",
+                f"{self.file.url}, {where}: {reason}",
+                hint="correct the row, or skip and count such rows with --bad-rows skip",
             )
         tally.bad += 1
         if len(tally.examples) < 3:
-            tally.examples.append(f"{self.place.name}, {where}: {reason}")
+            tally.examples.append(f"{self.file.name}, {where}: {reason}")
 
     def _parquet(self, tally: Tally) -> Iterator[pa.RecordBatch]:
-        with self.place.system.open_input_file(self.place.path) as file:
+        with self.file.system.open_input_file(self.file.path) as file:
             try:
                 table = pq.ParquetFile(file)
                 names = self._choose(table.schema_arrow.names, 1)
-                wanted = [*names, *extra_columns(names, table.schema_arrow.names)]
+                columns = dict(zip(PAIR_COLUMNS, names, strict=False))
+                columns |= optional_columns(names, table.schema_arrow.names)
                 first_row = 1
-                for batch in table.iter_batches(_BATCH_ROWS, columns=wanted):
-                    yield self._checked(_as_pairs(batch, names), first_row, tally)
+                for batch in table.iter_batches(_BATCH_ROWS, columns=[*columns.values()]):
+                    yield self._checked(_as_pairs(batch, columns), first_row, tally)
                     first_row += len(batch)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
                 raise FileFormatError(
-                    f"{self.place.url} is damaged, or its columns are not text: {error}",
+                    f"{self.file.url} is damaged, or its columns are not text: {error}",
                     hint="write it again; cause, effect, source and target must be strings",
                 ) from error
 
     def _checked(self, pairs: pa.RecordBatch, first_row: int, tally: Tally) -> pa.RecordBatch:
-        """The batch without rows that hold nulls, NUL characters or an unknown order; each is reported."""
+        """The batch without rows that have nulls, NUL characters or an unknown order; each is reported."""
         bad = pc.invert(pc.is_in(pairs["order"], pa.array(ORDERS)))
         for name in PAIR_COLUMNS[:2]:
             column = pairs[name]
             nul = pc.fill_null(pc.match_substring(column, "\0"), False)
             bad = pc.or_(bad, pc.or_(pc.is_null(column), nul))
         for row in pc.indices_nonzero(bad).to_pylist():
-            reason = "a side is null or holds a NUL character, or the order is neither because nor so"
+            reason = "a side is null or has a NUL character, or the order is neither because nor so"
             self._report(f"row {first_row + row:,}", reason, tally)
         return pairs.filter(pc.invert(bad))
 
 
-def find_files(paths: Sequence[str]) -> list[Place]:
+def find_files(paths: Sequence[str]) -> list[Location]:
     """The files at `paths`; a folder stands for all files below it, in order of name."""
-    found: list[Place] = []
+    files: list[Location] = []
     for path in paths:
-        here = place(path)
-        if not here.exists():
+        if path == "-":
+            raise Cod3sError("pairs are read more than once, so not from a pipe", hint="save them to a file first")
+        location = locate(path)
+        if not location.exists():
             raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
-        inside = here.files() if here.is_folder() else [here]
+        inside = location.files() if location.is_folder() else [location]
         if not inside:
-            raise Cod3sError(f"the folder {path} holds no files")
-        found += inside
-    return found
+            raise Cod3sError(f"the folder {path} has no files in it")
+        files += inside
+    return files
 
 
-def _is_parquet(file: Place) -> bool:
-    with file.opened() as stream:
-        return stream.read(4) == b"PAR1"
+def _header(cells: Sequence[str]) -> list[str]:
+    return [cell.strip().lower() for cell in cells]
 
 
 def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
@@ -187,12 +198,12 @@ def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _as_pairs(batch: pa.RecordBatch, names: tuple[str, str]) -> pa.RecordBatch:
-    """The batch with the columns of PAIR_SCHEMA; what is missing or null in an optional one is empty."""
+def _as_pairs(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
+    """The batch with the columns of PAIR_SCHEMA, which `names` finds; an optional one without a value is empty."""
     columns = []
-    for source, name in zip((*names, *PAIR_COLUMNS[2:]), PAIR_COLUMNS, strict=True):
-        if source in batch.schema.names:
-            column = pc.cast(batch[source], pa.string())
+    for name in PAIR_COLUMNS:
+        if name in names:
+            column = pc.cast(batch[names[name]], pa.string())
             column.validate(full=True)  # Parquet does not promise that strings are UTF-8
             columns.append(column if name in PAIR_COLUMNS[:2] else pc.fill_null(column, ""))
         else:

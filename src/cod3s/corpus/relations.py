@@ -1,4 +1,4 @@
-"""Relations: what is the source, what is the target, and which pairs teach it. Names in, relations out."""
+"""The relations: which side of a pair is the source, which is the target, and which pairs teach them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from string import Formatter
 from cod3s.errors import Cod3sError
 
 ORDERS = ("because", "so", "")
-"""How a pair was said: "X because Y", "X, so Y", or not known."""
+"""How a pair was worded: "X because Y", "X, so Y", or unknown."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 
 def find_relations(name: str, template: str = "") -> list[Relation]:
-    """The relations that `name` asks for: `effect`, `cause`, `both`, or one of your own with its template."""
+    """The relations of `effect`, `cause` or `both`, or one of your own with its template."""
     if name == "both":
-        found = [EFFECT, CAUSE]
+        relations = [EFFECT, CAUSE]
     elif name in (EFFECT.name, CAUSE.name):
-        found = [EFFECT if name == EFFECT.name else CAUSE]
+        relations = [EFFECT if name == EFFECT.name else CAUSE]
     else:
-        return [_own_relation(name, template)]
+        return [_custom_relation(name, template)]
     if template:
         raise Cod3sError(f"the relation {name!r} has its own template", hint="leave out --template")
-    return found
+    return relations
 
 
 def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
@@ -67,7 +67,7 @@ def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in first.columns if all(pair in other.columns for other in others))
 
 
-def _own_relation(name: str, template: str) -> Relation:
+def _custom_relation(name: str, template: str) -> Relation:
     if not name.isidentifier() or not name.isascii():
         raise Cod3sError(
             f"{name!r} cannot name a relation", hint="use letters, digits and _, such as `reply` or `caption`"

@@ -1,4 +1,4 @@
-"""The third step: an unsigned shard → a signed one, with the vectors of its targets where bins are wanted.
+"""The third step: sign a shard, and keep the vectors of its targets if bins are wanted.
 
 Both sides are signed: a target's signature is what a model is asked to infer, a source's what the `inverse` role
 of the other relation starts from (appendix B: a model learns from pairs said in its direction of inference).
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cod3s.encode import Vectors, load_encoder
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 from cod3s.signatures import Code, to_text
 from cod3s.signatures.signer import encode_sentences
 
@@ -39,17 +39,17 @@ class ShardTask:
     """Where one shard comes from and goes to."""
 
     name: str
-    unsigned: Place
-    signed: Place
-    facts: Place
-    vectors: Place | None
+    unsigned: Location
+    signed: Location
+    facts: Location
+    vectors: Location | None
 
     def done(self) -> FileFacts | None:
         """The facts of the finished shard, or None while there is work to do."""
         return FileFacts(**self.facts.read_json()) if self.facts.exists() else None
 
 
-def file_facts(file: Place, name: str, rows: int) -> FileFacts:
+def file_facts(file: Location, name: str, rows: int) -> FileFacts:
     return FileFacts(name, rows, file.size() or 0, file.sha256())
 
 

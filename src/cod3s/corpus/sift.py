@@ -1,7 +1,6 @@
-"""The first step: one file of pairs, as one relation sees it → its rows that pass the filters, with their keys.
+"""The first step: keep the rows of one file that pass the filters of one relation, with their keys.
 
-Each (file, relation) is sifted by itself, so this step runs anywhere in parallel; duplicates and splits need all
-files and come later.
+Each file is sifted by itself, so this step runs in parallel; duplicates and splits need all files and come later.
 """
 
 from collections import Counter
@@ -18,15 +17,15 @@ from cod3s.corpus.database import connect
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 OTHER_ORDER = "order"
 BLANK = "blank"
 SIFT_REASONS = {
-    OTHER_ORDER: "said the other way round (X because Y, or X, so Y): teaches the inverse relation",
+    OTHER_ORDER: "worded the other way round (X because Y, or X, so Y): teaches the inverse relation",
     BLANK: "a side is empty: nothing to sign",
 }
-"""What removes pairs whatever filters were chosen."""
+"""What removes pairs with any filters."""
 
 _BATCH_ROWS = 65_536
 
@@ -50,8 +49,8 @@ class Sifter:
         self._matching_orders, self._skip_bad, self._names = matching_orders, skip_bad, names
         self._connection = connect()
 
-    def __call__(self, file: Place, relation: Relation, part: Place) -> Sifted:
-        """Write the rows that stay to `part`.parquet and the counts to `part`.json, or find them done."""
+    def __call__(self, file: Location, relation: Relation, part: Location) -> Sifted:
+        """Write the kept rows to `part`.parquet and the counts to `part`.json, unless they are there already."""
         facts = part.with_suffix(".json")
         if facts.exists():
             return Sifted(**facts.read_json())
@@ -100,8 +99,8 @@ class Sifter:
             other = f"\"order\" NOT IN ('', '{relation.order}')"
         return f"""
             SELECT source, target, "order", pattern, corpus, removed,
-              md5_number_upper({first}_bare || chr(31) || {second}_bare) AS place,
-              md5_number_lower({first}_bare || chr(31) || {second}_bare) AS tie,
+              md5_number_upper({first}_bare || chr(31) || {second}_bare) AS key_high,
+              md5_number_lower({first}_bare || chr(31) || {second}_bare) AS key_low,
               md5_number_upper(source_bare) AS source_hash, md5_number_upper(target_bare) AS target_hash
             FROM (
               SELECT *, CASE WHEN {other} THEN '{OTHER_ORDER}' WHEN source = '' OR target = '' THEN '{BLANK}'

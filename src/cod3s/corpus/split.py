@@ -1,10 +1,10 @@
-"""The second step: the sifted rows of all files → unique pairs in train, dev and test, in unsigned shards.
+"""The second step: split the unique pairs of all files into unsigned shards of train, dev and test.
 
-One sort by key for each relation and split, out of core: rows arrive in that order, duplicates side by side.
-The held-out stretches come first; the train rows then show which held-out sentences also occur in train.
+Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Held-out rows come
+first; the train rows then show which held-out sentences also occur in train.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cod3s.corpus.database import connect, table_of
-from cod3s.corpus.keys import SPLITS, HeldOut
+from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, AtLeast, Groups, HeldOut, Line, fills, read_keys
 from cod3s.corpus.leakage import Leaks, sentence_hashes
 from cod3s.errors import Progress
-from cod3s.files.locations import Place
+from cod3s.files.locations import Location
 
 EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
 SPLIT_REASONS = {
@@ -50,7 +50,7 @@ class Shard:
 
 @dataclass
 class SplitCounts:
-    """Rows of one relation by what became of them: removed, by reason, or in a split."""
+    """What became of one relation's rows: how many were removed, by reason, and how many are in each split."""
 
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the pairs were split: the shards, the counts of every relation, and the leaks left (none)."""
+    """How the pairs were split: the shards, the counts of every relation, and the leaks that are left (none)."""
 
     shards: list[Shard]
     counts: dict[str, SplitCounts]
@@ -76,37 +76,41 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many pairs at most: of train (None: all), dev and test; and of one shard."""
+    """The most pairs of train (None: all), dev, test and one shard, and the least of dev and test."""
 
     limit: int | None
     dev: int
     test: int
     shard_rows: int
+    least: Mapping[str, AtLeast] = field(default_factory=dict)  # empty: whatever the line holds out
 
 
 class Splitter:
-    """Splits the sifted rows of some relations together: what one holds out, no other trains on."""
+    """Splits the sifted rows of all relations together: what one holds out, none trains on."""
 
-    def __init__(self, work: Place, sizes: Sizes, held_out: HeldOut, spill: Path, memory: str) -> None:
-        self._work, self._sizes, self._held_out = work, sizes, held_out
+    def __init__(self, work: Location, sizes: Sizes, line: Line, spill: Path, memory: str) -> None:
+        self._work, self._sizes, self._line = work, sizes, line
         self._connection = connect(spill, memory)
 
     def __call__(
-        self, parts: dict[str, list[Place]], progress: Progress
+        self, parts: dict[str, list[Location]], progress: Progress
     ) -> tuple[list[Shard], dict[str, SplitCounts]]:
         """Write the shards of every relation (its name → its sifted parts); return them and the counts."""
         counts = {relation: SplitCounts() for relation in parts}
+        held_out = self._choose_held_out(parts)
         waiting = [
             _Waiting(self._work / relation / f"{split}.waiting", relation, split)
             for relation in parts
             for split in ("dev", "test")
         ]
         for rows in waiting:
-            rows.collect(self._rows(parts[rows.relation], rows.split, counts[rows.relation], progress))
+            condition = held_out.condition(rows.relation, rows.split)
+            rows.collect(self._rows(parts, rows.relation, condition, counts[rows.relation], progress))
         leaks = Leaks([rows.hashes for rows in waiting])
         shards = []
-        for relation, files in parts.items():
-            rows_of_train = self._rows(files, "train", counts[relation], progress)
+        for relation in parts:
+            condition = held_out.condition(relation, "train")
+            rows_of_train = self._rows(parts, relation, condition, counts[relation], progress)
             train = leaks.watched(_limited(rows_of_train, self._sizes.limit, counts[relation]))
             shards += self._write(train, relation, "train")
         for rows in waiting:
@@ -120,25 +124,47 @@ class Splitter:
             }
         return shards, counts
 
+    def _choose_held_out(self, parts: dict[str, list[Location]]) -> HeldOut:
+        """The line, unless the corpus is small and the line holds out fewer pairs than are wanted."""
+        if not self._sizes.least:
+            return self._line
+        tables = {
+            relation: table_of(self._connection, f"parts_{relation}", files)
+            for relation, files in parts.items()
+            if files
+        }
+        counted = "+".join(f"(SELECT count(*) FROM {table})" for table in tables.values())
+        if self._connection.sql(f"SELECT {counted}").fetchall()[0][0] > MAX_GROUPED_ROWS:
+            return self._line
+        keys = {relation: read_keys(self._connection, table) for relation, table in tables.items()}
+        if fills(self._line, keys, self._sizes.least):
+            return self._line
+        return Groups(self._connection, keys, self._sizes.least)
+
     def _rows(
-        self, parts: list[Place], split: str, count: SplitCounts, progress: Progress
+        self,
+        parts: dict[str, list[Location]],
+        relation: str,
+        condition: str,
+        count: SplitCounts,
+        progress: Progress,
     ) -> Iterator[pa.RecordBatch]:
-        """The unique rows of one stretch, in the order of their keys."""
-        start, end = self._held_out.stretch(split)
-        if start == end or not parts:
+        """The unique rows of one split, in the order of their keys."""
+        if condition == "FALSE" or not parts[relation]:
             return
-        source = table_of(self._connection, "parts", parts)
-        # Everything is in the order, so that which of several near-duplicates stays depends on nothing else.
+        source = table_of(self._connection, f"parts_{relation}", parts[relation])
+        # All columns are in the order, so that it decides alone which of several near-duplicates stays.
         query = f"""
-            SELECT source, target, "order", pattern, corpus, place, tie, source_hash, target_hash FROM {source}
-            WHERE place BETWEEN {start}::UBIGINT AND {end - 1}::UBIGINT
-            ORDER BY place, tie, source, target, "order", pattern, corpus"""
+            SELECT source, target, "order", pattern, corpus, key_high, key_low, source_hash, target_hash
+            FROM {source}
+            WHERE {condition}
+            ORDER BY key_high, key_low, source, target, "order", pattern, corpus"""
         for batch in _without_duplicates(self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), count):
             progress(len(batch))
             yield batch
 
     def _write(self, batches: Iterator[pa.RecordBatch], relation: str, split: str) -> list[Shard]:
-        """Write the batches as shards of `shard_rows` rows each, the last one with what is left."""
+        """Write the batches as shards of `shard_rows` rows each, the last one with the rest."""
         shards = []
         for number, table in enumerate(_regrouped(batches, self._sizes.shard_rows)):
             shard = Shard(relation, split, number, len(table))
@@ -151,7 +177,7 @@ class Splitter:
 class _Waiting:
     """Held-out rows on disk until all of train has been seen; in memory are only their hashes."""
 
-    def __init__(self, file: Place, relation: str, split: str) -> None:
+    def __init__(self, file: Location, relation: str, split: str) -> None:
         self._file, self.relation, self.split = file, relation, split
         self.hashes = np.empty((0, 2), np.uint64)  # (rows, source and target)
 
@@ -169,7 +195,7 @@ class _Waiting:
 
     def release(self, leaks: Leaks, most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
         """The first `most` rows none of whose sentences occurs in train."""
-        clean = ~leaks.found(self.hashes).any(axis=1)
+        clean = ~leaks.in_train(self.hashes).any(axis=1)
         chosen = clean & (np.cumsum(clean) <= most)
         count.removed[LEAKED] += int((~clean).sum())
         count.removed[RESERVE] += int(clean.sum() - chosen.sum())
@@ -183,13 +209,13 @@ class _Waiting:
 
 
 def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
-    """Sorted rows without those that have the key of the row before them."""
+    """The sorted rows without those that have the same key as the row before."""
     last: pa.RecordBatch | None = None
     for batch in batches:
         if not len(batch):
             continue
         joined = batch if last is None else pa.concat_batches([last, batch])
-        same_key = _equals_previous(joined, ("place", "tie"))
+        same_key = _equals_previous(joined, ("key_high", "key_low"))
         same_text = same_key & _equals_previous(joined, ("source", "target"))
         count.removed[EXACT] += int(same_text.sum())
         count.removed[NEAR] += int((same_key & ~same_text).sum())
@@ -201,7 +227,7 @@ def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -
 
 
 def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """For all rows but the first: whether these columns hold what they hold in the row before."""
+    """For all rows but the first: whether these columns are equal to those of the row before."""
     rows = len(batch) - 1
     equal = np.ones(rows, bool)
     for name in columns:
@@ -211,7 +237,7 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
-    """The first `limit` rows: by their keys, and so a random sample. The others are counted."""
+    """The first `limit` rows by key, which are a random sample; the others are counted."""
     left = limit
     for batch in batches:
         taken = batch if left is None else batch.slice(0, left)
@@ -222,7 +248,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitC
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows as tables of exactly `rows` rows, the last one with what is left."""
+    """The same rows in tables of exactly `rows` rows; the last one has the rest."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

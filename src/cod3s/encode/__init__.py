@@ -1,4 +1,4 @@
-"""Encoders: sentences → unit vectors. `load_encoder` opens one by name; fetches nothing by itself."""
+"""Encode sentences as unit-length float32 vectors; `load_encoder` opens an encoder by name."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from cod3s.errors import EncoderError, did_you_mean
 __all__ = ["ENCODERS", "Encoder", "Vectors", "load_encoder"]
 
 ENCODERS = {
-    "static": "averaged word vectors, 256-d, in the base install, tens of thousands of sentences a second",
-    "fast": "all-MiniLM-L6-v2 (or fast:FOLDER) on CTranslate2, float32, the bits of sbert",
-    "fast-int8": "the same in int8: faster still, but some bits flip (see docs/encoders.md)",
-    "sbert": "all-MiniLM-L6-v2 (or sbert:NAME, sbert:FOLDER) by sentence-transformers",
+    "static": "averaged word vectors, 256-d, in the base install, tens of thousands of sentences per second",
+    "fast": "all-MiniLM-L6-v2 (or fast:FOLDER) on CTranslate2 in float32, with the same bits as sbert",
+    "fast-int8": "the same in int8: faster, but some bits flip (see docs/encoders.md)",
+    "sbert": "all-MiniLM-L6-v2 (or sbert:NAME, sbert:FOLDER) run by sentence-transformers",
 }
 
 

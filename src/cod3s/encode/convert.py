@@ -1,7 +1,4 @@
-"""Converts a BERT-type encoder (safetensors) to CTranslate2, with numpy alone.
-
-A Hugging Face or sentence-transformers folder in, an engine folder out.
-"""
+"""Convert a BERT-type encoder from safetensors to a CTranslate2 model, without torch."""
 
 import sys
 from functools import cache
@@ -9,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cod3s.encode.weights import Weights, read_weights
 from cod3s.errors import EncoderError
 from cod3s.files.disk import read_json
-
-Weights = dict[str, npt.NDArray[np.float32]]
 
 # Position rows before the first real one (RoBERTa counts from its padding index + 1).
 _POSITION_OFFSET = {"bert": 0, "roberta": 2, "xlm-roberta": 2}
@@ -25,7 +20,7 @@ def ctranslate2_specs() -> Any:
     """The `ctranslate2.specs` module, which describes models to be converted.
 
     It imports torch where torch happens to be installed, only to convert torch tensors, which this project
-    never hands to it: seconds of start-up for nothing. Hiding torch for that one import avoids it.
+    never hands to it: that costs seconds of start-up. Hiding torch for that one import avoids it.
     """
     hide = "torch" not in sys.modules
     if hide:
@@ -81,33 +76,6 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
         fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
         fill_linear(layer.ffn.linear_1, weights, f"{name}.output.dense")
         fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
-
-
-def weights_file(folder: Path) -> Path:
-    """The folder's `model.safetensors`; a folder without one is an error."""
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        raise EncoderError(
-            f"no model.safetensors in {folder}",
-            hint="save the model again with safetensors; pickled weights are not opened",
-        )
-    return path
-
-
-def read_weights(folder: Path) -> Weights:
-    """All tensors of `model.safetensors` as float32, without a `bert.` or `roberta.` prefix."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    path = weights_file(folder)
-    try:
-        tensors = load_file(path)
-    except SafetensorError as error:
-        raise EncoderError(f"{path} is damaged: {error}", hint="copy or download it again") from error
-    return {
-        name.removeprefix("bert.").removeprefix("roberta."): tensor.astype(np.float32)
-        for name, tensor in tensors.items()
-    }
 
 
 def _position_offset(config: dict[str, Any]) -> int:

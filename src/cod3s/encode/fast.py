@@ -1,6 +1,6 @@
-"""The `fast` encoder: a BERT-type sentence encoder on CTranslate2, no torch and no sentence-transformers.
+"""The `fast` encoder: a BERT-type sentence encoder on CTranslate2, without torch.
 
-The model is converted once into the cache folder. float32 gives the reference's bits; int8 is a named choice.
+The model is converted once, into the cache folder. In float32 it gives the same bits as sentence-transformers.
 """
 
 import hashlib
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.batches import length_sorted_batches
-from cod3s.encode.convert import convert_encoder, weights_file
+from cod3s.encode.convert import convert_encoder
 from cod3s.encode.inner import encoder_files
-from cod3s.encode.minilm import DIM, MAX_TOKENS, NAME, SHA256, minilm_folder
-from cod3s.encode.protocol import Vectors, unit
+from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
+from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, minilm_folder, weights_file
 from cod3s.errors import EncoderError
 from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
@@ -27,7 +26,7 @@ _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in 
 
 
 class FastEncoder:
-    """Mean-pooled token states, one single-threaded worker per core, batches of like length."""
+    """Mean-pooled token states, with one single-threaded worker per core and batches of similar length."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class FastEncoder:
         files: dict[str, bytes] | None = None,
         threads: int | None = None,
     ) -> None:
-        """The engine's model is in `folder`, or, where `files` are given, in those."""
+        """Open the engine's model in `folder`, or in `files` if there are any."""
         import ctranslate2
 
         self.id, self.dim = id, dim
@@ -64,7 +63,7 @@ class FastEncoder:
         return unit(vectors)
 
     def _pooled(self, ids: list[list[int]]) -> npt.NDArray[np.float32]:
-        """The sum of the states of each row's own tokens: the mean up to its length, which `unit` removes."""
+        """The summed states of each row's tokens: its mean but for the scale, which `unit` removes."""
         states = np.asarray(self._model.forward_batch(ids).last_hidden_state)  # (batch, longest, dim)
         lengths = np.array([len(row) for row in ids])[:, None]  # (batch, 1)
         real = (np.arange(states.shape[1]) < lengths).astype(np.float32)  # (batch, longest)
@@ -73,7 +72,7 @@ class FastEncoder:
 
 
 def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:
-    """The encoder in a model folder, or the embedded one; converted for the engine when first asked for."""
+    """The encoder in a model folder, or the default one; it is converted when it is first opened."""
     engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
     facts = read_json(engine_folder / "encoder.json")
     return FastEncoder(
@@ -87,7 +86,7 @@ def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32")
 
 
 def open_inner_encoder(folder: Path, tokenizer: Path, threads: int | None = None) -> FastEncoder:
-    """all-MiniLM-L6-v2 out of a seq2seq model in `folder` that reads with it, unchanged but for rounding."""
+    """all-MiniLM-L6-v2 taken from a seq2seq model in `folder` whose encoder it is, unchanged but for rounding."""
     return FastEncoder(
         f"inner:{NAME}@{SHA256[:8]}",
         folder,
@@ -107,7 +106,7 @@ def _embedded_model() -> tuple[Path, str]:
 def _user_model(folder: Path) -> tuple[Path, str]:
     if not folder.is_dir():
         raise EncoderError(
-            f"the fast backend needs a model folder; there is none at {folder}",
+            f"the fast backend needs a model folder, and there is none at {folder}",
             hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
         )
     _require_mean_pooling(folder)
@@ -117,13 +116,13 @@ def _user_model(folder: Path) -> tuple[Path, str]:
 
 
 def _key(folder: Path, digest: str) -> str:
-    """The name of a conversion: that of the weights, the tokenizer and the settings that go into it."""
+    """The name of a conversion: a digest of the weights, the tokenizer and the settings that go into it."""
     parts = [digest] + [sha256(path) for name in _SETTINGS if (path := folder / name).is_file()]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
 def _convert(folder: Path, cached: Path, digest: str) -> Path:
-    """Convert into `cached`, all or nothing; the checksum of the result is kept beside it."""
+    """Convert into `cached`, all or nothing, with the checksum of the result beside it."""
     with replaced_folder(cached) as partial:
         convert_encoder(folder, partial)
         copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")
@@ -139,14 +138,14 @@ def _convert(folder: Path, cached: Path, digest: str) -> Path:
 
 
 def _is_sound(cached: Path) -> bool:
-    """Whether an earlier conversion is there, whole and unchanged."""
+    """Whether an earlier conversion is there and unchanged."""
     if not (cached / "encoder.json").is_file() or not (cached / "model.bin").is_file():
         return False
     return bool(read_json(cached / "encoder.json")["engine_sha256"] == sha256(cached / "model.bin"))
 
 
 def _require_mean_pooling(folder: Path) -> None:
-    """Plain BERT folders get mean pooling, as in the paper's comparison; other recipes are refused."""
+    """Refuse models that do not pool by the mean; plain BERT folders are pooled so, as in the paper."""
     if not (folder / "modules.json").is_file():
         return
     kinds = [module["type"].rsplit(".", 1)[-1] for module in read_json(folder / "modules.json")]
@@ -161,7 +160,7 @@ def _require_mean_pooling(folder: Path) -> None:
 
 
 def _pooling_modes(pooling: dict[str, Any]) -> list[str]:
-    """The modes that a Pooling config names: one flag each, or, since sentence-transformers 6, by their names."""
+    """The modes in a Pooling config, which has a flag per mode or, since sentence-transformers 6, their names."""
     flags = [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on is True]
     named = pooling.get("pooling_mode", [])
     modes = [named] if isinstance(named, str) else list(named)

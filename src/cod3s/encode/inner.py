@@ -1,7 +1,6 @@
-"""The encoder inside a translation model: a seq2seq engine folder in, the files of a sentence encoder out.
+"""Take the sentence encoder out of a seq2seq engine model that was built on it.
 
-A model that reads with an unchanged sentence encoder carries all of it, so its answers can be signed where that
-encoder is not installed. Only the engine's file is read and only memory is written.
+Such a model carries the whole encoder, so its answers can be signed where the encoder itself is not installed.
 """
 
 import json
@@ -20,7 +19,7 @@ _SPEC, _REVISION = "TransformerEncoderSpec", 1
 
 @dataclass(frozen=True)
 class _EngineFile:
-    """An engine's `model.bin`, taken apart: each variable's shape, type and bytes as they stand, by name."""
+    """The parts of an engine's `model.bin`: each variable's shape, type and bytes, by name."""
 
     version: int
     variables: dict[str, bytes]
@@ -28,7 +27,7 @@ class _EngineFile:
 
 
 def encoder_files(folder: Path) -> dict[str, bytes]:
-    """The files of an encoder-only engine model, by name, made of the seq2seq model in `folder`."""
+    """The files of an encoder-only engine model, by name, made from the seq2seq model in `folder`."""
     config = json.loads((folder / "config.json").read_bytes())
     if not (folder / "source_vocabulary.json").is_file():  # an encoder by itself
         return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -46,11 +45,11 @@ def _encoder_only(path: Path) -> bytes:
         raise BundleError(f"{path} is damaged: {error}", hint="copy or export the bundle again") from error
     if whole.version != _VERSION:
         raise BundleError(f"{path} has the engine's file format {whole.version}, not {_VERSION}")
-    own = {name: value for name, value in whole.variables.items() if name.startswith(_SIDE)}
-    # Equal variables are kept once, the others by reference: an encoder's may be kept under a decoder's name.
-    own |= {alias: whole.variables[kept] for alias, kept in whole.aliases.items() if alias.startswith(_SIDE)}
-    parts = [struct.pack("<I", _VERSION), _string(_SPEC), struct.pack("<II", _REVISION, len(own))]
-    parts += [part for name, value in own.items() for part in (_string(name), value)]
+    encoder = {name: value for name, value in whole.variables.items() if name.startswith(_SIDE)}
+    # Equal variables are stored once, so one of the encoder's may be stored under the decoder's name.
+    encoder |= {alias: whole.variables[kept] for alias, kept in whole.aliases.items() if alias.startswith(_SIDE)}
+    parts = [struct.pack("<I", _VERSION), _string(_SPEC), struct.pack("<II", _REVISION, len(encoder))]
+    parts += [part for name, value in encoder.items() for part in (_string(name), value)]
     return b"".join([*parts, struct.pack("<I", 0)])
 
 
@@ -60,7 +59,7 @@ def _take_apart(content: bytes) -> _EngineFile:
     def take(size: int) -> bytes:
         taken = stream.read(size)
         if len(taken) < size:
-            raise struct.error("it ends too early")
+            raise struct.error("the file ends too early")
         return taken
 
     def number(kind: str) -> int:

@@ -1,4 +1,4 @@
-"""What every encoder offers: sentences in, unit vectors out."""
+"""The `Encoder` protocol, and the batching and scaling that encoders share."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Sentences in, unit vectors out. `id` names model, weights and backend: signatures of two ids never mix."""
+    """Encodes sentences as unit vectors. `id` names model, weights and backend: signatures of two ids differ."""
 
     @property
     def id(self) -> str: ...
@@ -19,7 +19,7 @@ class Encoder(Protocol):
     def dim(self) -> int: ...
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Unit vectors, float32 (n, dim), in the order given; a text with no known token gives zeros."""
+        """Unit vectors, float32 (n, dim), in the order of the sentences; zeros for unknown text."""
         ...
 
 
@@ -29,3 +29,17 @@ def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
     scaled = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     result: Vectors = scaled.astype(np.float32, copy=False)
     return result
+
+
+def length_sorted_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Indices in batches of similar length, each at most `max_tokens` when padded (or a single sequence)."""
+    batches: list[list[int]] = []
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > max_tokens:
+            batches.append(batch)
+            batch = []
+        batch.append(index)
+    if batch:
+        batches.append(batch)
+    return batches

@@ -1,16 +1,16 @@
-"""The `sbert` encoder: any sentence-transformers model by name or folder. The reference, and the slow one."""
+"""The `sbert` encoder: any sentence-transformers model, by name or folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from cod3s.encode.minilm import NAME, SHA256, minilm_folder
 from cod3s.encode.protocol import Vectors, unit
+from cod3s.encode.weights import NAME, SHA256, minilm_folder
 from cod3s.errors import EncoderError, require
 from cod3s.files.disk import sha256
 
 
 class SbertEncoder:
-    """A model run by sentence-transformers; without a name, the embedded all-MiniLM-L6-v2."""
+    """A model run by sentence-transformers; without a name, all-MiniLM-L6-v2."""
 
     def __init__(self, name: str = "") -> None:
         library = require("sentence_transformers", "encode")
@@ -33,7 +33,7 @@ class SbertEncoder:
 
 
 def _title(name: str) -> str:
-    """The part of the id that tells models apart: name, and the weights' digest where a file is at hand."""
+    """The part of the id that tells models apart: the name, and a digest of the weights if they are a file."""
     if not name:
         return f"{NAME}@{SHA256[:8]}"
     weights = Path(name) / "model.safetensors"

@@ -1,4 +1,4 @@
-"""The `static` encoder: averaged word vectors (WordLlama, 256-d), no torch. For quick looks and `select`."""
+"""The `static` encoder: averaged word vectors (WordLlama, 256 dimensions), small and fast."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cod3s.encode.batches import length_sorted_batches
-from cod3s.encode.protocol import Vectors, unit
+from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
+from cod3s.errors import EncoderError
 
-_MAX_TOKENS = 512  # of one sentence; what follows is not read
+_MAX_TOKENS = 512  # per sentence; the rest is cut off
 _BATCH_TOKENS = 8192
 
 
 class StaticEncoder:
-    """Mean of the tokens' vectors; word order does not count. The weights are inside the wheel."""
+    """The mean of the tokens' vectors, whatever their order; the weights come with the package."""
 
     id = "static:wordllama-l2-supercat-256"
     dim = 256
@@ -23,9 +23,11 @@ class StaticEncoder:
         from wordllama import WordLlama
 
         spec = find_spec("wordllama")
-        assert spec is not None
-        assert spec.origin is not None
-        # The package's own folder as cache, and no download: the weights that came with pip are used.
+        if spec is None or spec.origin is None:
+            raise EncoderError(
+                "the weights of wordllama are not on disk", hint="pip install --force-reinstall wordllama"
+            )
+        # The package's folder serves as the cache, so the installed weights are used and nothing is downloaded.
         self._model = WordLlama.load(cache_dir=Path(spec.origin).parent, disable_download=True)
         self._model.tokenizer.no_padding()
         self._model.tokenizer.enable_truncation(_MAX_TOKENS)
@@ -44,6 +46,6 @@ class StaticEncoder:
             flat = table[np.concatenate([ids[index] for index in batch]).astype(np.intp)]
             starts = np.concatenate([[0], np.cumsum(counts[filled])[:-1]])
             rows = np.array(batch)[filled]
-            # Double precision makes the sum independent of the neighbours in the batch.
+            # In double precision, a sum does not depend on the other sentences of the batch.
             vectors[rows] = np.add.reduceat(flat.astype(np.float64), starts, axis=0)
         return unit(vectors)

@@ -1,7 +1,4 @@
-"""How well signatures keep meaning: rank correlation with human similarity scores (tables 1 and 6).
-
-STSbenchmark pairs and encoders in, one row per encoder, code and bit length out.
-"""
+"""Correlate signature distances with human similarity scores, as in tables 1 and 6 of the paper."""
 
 import csv
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +19,7 @@ from cod3s.text import clean
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """Two sentences and the similarity that people gave them, 0 to 5."""
+    """Two sentences and how similar people found them, from 0 to 5."""
 
     a: str
     b: str
@@ -38,7 +35,7 @@ class StsData:
 
     @property
     def distinct_scores(self) -> int:
-        """Scores that tie share their mean rank; this many different ones there are."""
+        """The number of different scores; pairs with equal scores share their mean rank."""
         return len({pair.score for pair in self.pairs})
 
 
@@ -46,7 +43,7 @@ class StsData:
 class StsRow:
     """Spearman's rho of one code: the mean over seeds and their sample standard deviation.
 
-    `values` counts the different estimates that the code gave (mean over seeds): few bits, many ties.
+    `values` is the number of different estimates (mean over seeds): few bits mean many ties.
     """
 
     encoder: str
@@ -110,10 +107,10 @@ def sts_rows(
     Learned codes are fitted on `fit`, or, without it, on the sentences of `data` itself (never on scores).
     """
     texts = sorted({text for pair in data.pairs for text in (pair.a, pair.b)})
-    place = {text: row for row, text in enumerate(texts)}
+    row_of = {text: row for row, text in enumerate(texts)}
     vectors = encoder.encode(texts)
-    left = np.array([place[pair.a] for pair in data.pairs])
-    right = np.array([place[pair.b] for pair in data.pairs])
+    left = np.array([row_of[pair.a] for pair in data.pairs])
+    right = np.array([row_of[pair.b] for pair in data.pairs])
     gold = np.array([pair.score for pair in data.pairs])
     cosine = np.einsum("nd,nd->n", vectors[left], vectors[right])
     rows = [StsRow(encoder.id, "cosine", None, spearman(cosine, gold), 0.0, len(np.unique(cosine)))]
@@ -130,7 +127,7 @@ def sts_rows(
 
 
 def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callable[[int], Code]:
-    """Gives the code of any length; random and median codes are drawn once, and cut."""
+    """A function from a length to the code; random and median codes are drawn once and cut."""
     if kind == "itq":
         return lambda bits: itq_code(vectors, bits, seed)
     if kind not in ("random", "median"):
@@ -156,7 +153,7 @@ def _row(
 
 
 def spearman(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> float:
-    """Spearman's rho, ties sharing their mean rank; 0 where one side is all ties and no order exists."""
+    """Spearman's rho, where ties share their mean rank; 0 if all values of one side are equal."""
     if len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
         return 0.0
     return float(require("scipy.stats", "evaluate").spearmanr(a, b).statistic)
@@ -166,16 +163,16 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
     """A plot of rho against bits: a line per encoder and code with its spread, dashes for the full cosine."""
     kind_of_image = path.suffix.lower()[1:] or "png"
     if kind_of_image not in ("png", "pdf", "svg"):
-        raise UsageError(f"no plot can be written as {path.suffix}", hint="name a .png, .pdf or .svg file")
+        raise UsageError(f"a plot cannot be written as {path.suffix}", hint="name a .png, .pdf or .svg file")
     figure_module = require("matplotlib.figure", "evaluate")
     figure = figure_module.Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for number, encoder in enumerate(dict.fromkeys(row.encoder for row in rows)):
-        own = [row for row in rows if row.encoder == encoder]
+        encoder_rows = [row for row in rows if row.encoder == encoder]
         color = f"C{number}"
-        axes.axhline(own[0].rho, linestyle="--", linewidth=1, color=color, label=f"{encoder}, cosine")
+        axes.axhline(encoder_rows[0].rho, linestyle="--", linewidth=1, color=color, label=f"{encoder}, cosine")
         for kind, style in (("random", "-o"), ("median", ":s"), ("itq", "-.^")):
-            points = [row for row in own if row.code == kind]
+            points = [row for row in encoder_rows if row.code == kind]
             if points:
                 axes.errorbar(
                     [row.bits for row in points],

@@ -1,7 +1,4 @@
-"""Files and folders on disk: atomic writes, checksums, the cache folder, text in any compression.
-
-Paths in, bytes and text out; knows nothing about what the text means.
-"""
+"""Read and write files and folders: atomic writes, checksums, the cache folder, compressed text."""
 
 import errno
 import gzip
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, cast
 
 from cod3s.errors import Cod3sError, FileFormatError, require
+from cod3s.files.binary import START_BYTES, refuse_binary
 
 
 def cache_folder() -> Path:
@@ -43,32 +41,37 @@ def stream_sha256(stream: BinaryIO) -> str:
 
 
 def existing_file(path: Path) -> Path:
-    """`path` itself, or a clear error when there is no readable file there."""
+    """`path` itself; an error if there is no file."""
     if path.is_dir():
-        raise Cod3sError(f"{path} is a folder, a file was needed")
+        raise Cod3sError(f"{path} is a folder, and a file was needed")
     if not path.is_file():
         raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
     return path
 
 
 def require_other(output: Path, inputs: Iterable[Path]) -> None:
-    """An error if `output` is one of the files that are read."""
+    """Raise an error if `output` is one of the files that are read."""
     for path in inputs:
         if str(path) != "-" and existing_file(path).resolve() == output.resolve():
             raise Cod3sError(f"{output} is also an input and would be overwritten", hint="choose another -o")
 
 
+def require_new(output: Path, force: bool) -> None:
+    """Raise an error if there is something at `output` already, unless it may be replaced (`--force`)."""
+    if force or not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    raise Cod3sError(f"{output} exists already", hint="add --force to replace it, or choose another name")
+
+
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes if not.
+    """A temporary path that replaces `path` if the block ends without an error, and is removed otherwise.
 
-    A link is followed; a device, a pipe or a folder is left alone, with an error.
+    Links are followed; a device, a pipe or a folder at `path` is an error.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
-        raise Cod3sError(
-            f"{path} is not a file that could be replaced", hint="name a new file, or an ordinary one"
-        )
+        raise Cod3sError(f"{path} is not an ordinary file, so it cannot be replaced", hint="name another file")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -83,16 +86,16 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place when the block ends well, and vanishes if not.
+    """A temporary folder that replaces `path` if the block ends without an error, and is removed otherwise.
 
-    `mark` names a file that every folder of this kind has: one that holds anything else is left alone, with an
-    error. Without it the place is the program's own, and whatever is there goes.
+    `mark` names a file that every folder of this kind has: a folder with other content is left alone, with an
+    error. Without `mark`, whatever is at `path` is replaced: only for folders of our own, as in the cache.
     """
     path = path.resolve()
     if mark:
         require_own(path, mark)
         if Path.cwd().is_relative_to(path):
-            raise Cod3sError(f"{path} is the folder that you are in", hint="go elsewhere and name it from there")
+            raise Cod3sError(f"{path} is the folder you are in", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     try:
@@ -104,18 +107,18 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
 
 
 def require_own(path: Path, mark: str) -> None:
-    """An error if `path` holds anything but a folder of the kind that has a file called `mark`."""
+    """Raise an error if `path` holds anything but a folder of the kind that has a file called `mark`."""
     if path.exists() and not path.is_dir():
-        raise Cod3sError(f"{path} is a file, a folder was to be written", hint="name another folder")
+        raise Cod3sError(f"{path} is a file, and a folder was needed", hint="name another folder")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
-            f"{path} holds other things (there is no {mark} in it), so it is left as it is",
+            f"{path} holds other things (there is no {mark} in it), so it is not replaced",
             hint="name a folder that is new, empty or of the same kind",
         )
 
 
 def _put(partial: Path, path: Path) -> None:
-    """Rename `partial` to `path`; what is there is moved aside first, so that a kill loses neither."""
+    """Rename `partial` to `path`; an older folder is moved aside first, so that a kill loses neither."""
     while True:
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
         try:
@@ -127,24 +130,24 @@ def _put(partial: Path, path: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 if any(old.iterdir()):
                     old.replace(path)
-                raise  # else another process put its own there meanwhile: once more
+                raise  # otherwise another process was faster: try again
         finally:
             shutil.rmtree(old, ignore_errors=True)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """`content` as indented JSON in `path`, atomically."""
+    """Write `content` to `path` as indented JSON, atomically."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """`text` in `path` as UTF-8, atomically."""
+    """Write `text` to `path` as UTF-8, atomically."""
     with replaced_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in `path`, or an error that names the file."""
+    """The JSON value in `path`; an error names the file."""
     try:
         return json.loads(existing_file(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -153,19 +156,19 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[TextIO]:
-    """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damage gets a clear error.
+    """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damaged and binary files are errors.
 
-    A byte-order mark is skipped, and every line end is \\n.
+    A byte-order mark is skipped, and every line ends in \\n.
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    name = display_name(path)
     binary = sys.stdin.buffer if str(path) == "-" else _open_binary(existing_file(path))
-    counted = _Counted(binary)
+    counted = _CountedBytes(binary, name)
     try:
-        yield io.TextIOWrapper(io.BufferedReader(counted), encoding="utf-8-sig", errors=errors)
+        yield io.TextIOWrapper(io.BufferedReader(counted, START_BYTES), encoding="utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
-        place = counted.passed - len(error.object) + error.start
+        position = counted.passed - len(error.object) + error.start
         raise FileFormatError(
-            f"{name} is not UTF-8 text: {error.reason} at byte {place}",
+            f"{name} is not UTF-8 text: {error.reason} at byte {position}",
             hint="convert it with `iconv -t utf-8`; `cod3s harvest` also takes --errors replace",
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -178,6 +181,11 @@ def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> It
             binary.close()
 
 
+def display_name(path: Path) -> str:
+    """What messages call a file: its path, or standard input for `-`."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
 def _open_binary(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
@@ -186,12 +194,13 @@ def _open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-class _Counted(io.RawIOBase):
-    """A stream of bytes that knows how many have passed, so that an error can name its place."""
+class _CountedBytes(io.RawIOBase):
+    """A stream of bytes that counts them, so that an error can name a position; binary formats are refused."""
 
-    def __init__(self, source: IO[bytes]) -> None:
-        # What has arrived already, where the source can tell: a pipe is read as it is written to.
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        # `read1` returns what has arrived already: a pipe is read while it is still being written.
         self._read = getattr(source, "read1", source.read)
+        self._name = name
         self.passed = 0
 
     def readable(self) -> bool:
@@ -199,13 +208,15 @@ class _Counted(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         block = self._read(len(buffer))
+        if not self.passed:
+            refuse_binary(block, self._name)
         buffer[: len(block)] = block
         self.passed += len(block)
         return len(block)
 
 
 class _ZstdFile(io.RawIOBase):
-    """The bytes in a .zst file; unlike zstandard's own reader it reports a file that was cut short."""
+    """The bytes in a .zst file; unlike zstandard's own reader, it reports a file that was cut short."""
 
     def __init__(self, path: Path) -> None:
         self._library = require("zstandard", "corpus")

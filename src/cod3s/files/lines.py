@@ -1,6 +1,6 @@
-"""Numbered lines of a text file, a block at a time. Bytes in, text out; knows nothing about columns.
+"""Read the numbered lines of a text file, a block at a time.
 
-A line that cannot be text stands in the list as a `Damaged` with its reason: no line is lost silently.
+A line that is not text becomes a `Damaged` with its reason, so that no line is lost silently.
 """
 
 import codecs
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 MAX_LINE_BYTES = 1 << 20
-"""A pair of sentences is far shorter; the limit keeps memory flat whatever the file holds."""
+"""A pair of sentences is far shorter; the limit keeps memory flat for any file."""
 
 _BLOCK_BYTES = 1 << 22
 
@@ -23,7 +23,7 @@ class Damaged:
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Some lines in a row; `first` is the number of the first one, counted from 1."""
+    """Consecutive lines; `first` is the number of the first one, counted from 1."""
 
     first: int
     lines: list[str | Damaged]
@@ -32,7 +32,7 @@ class LineBlock:
 def read_lines(stream: BinaryIO) -> Iterator[LineBlock]:
     """All lines of `stream`, without their ends (\\n or \\r\\n) and without a byte-order mark.
 
-    Only \\n ends a line: the other separators of Unicode stay inside it.
+    Only \\n ends a line; other Unicode separators stay inside it.
     """
     first = 1
     for block in _line_bytes(stream):
@@ -43,7 +43,7 @@ def read_lines(stream: BinaryIO) -> Iterator[LineBlock]:
 
 
 def _line_bytes(stream: BinaryIO) -> Iterator[list[bytes | None]]:
-    """Blocks of lines as bytes; None stands for a line longer than the limit, whose bytes are let go."""
+    """Blocks of lines as bytes; None stands for a line that is longer than the limit."""
     rest, too_long = b"", False
     while data := stream.read(_BLOCK_BYTES):
         lines: list[bytes | None] = [*(rest + data).split(b"\n")]
@@ -65,7 +65,7 @@ def _decode(lines: list[bytes | None]) -> list[str | Damaged]:
             try:
                 text = whole.decode()
             except UnicodeDecodeError:
-                pass  # some line is bad: found below, one by one
+                pass  # a line is bad: find it below, line by line
             else:
                 return [*(text.replace("\r\n", "\n").removesuffix("\r").split("\n"))]
     return [_decode_line(line) for line in lines]

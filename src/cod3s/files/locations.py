@@ -1,7 +1,4 @@
-"""Where corpora lie: local paths and the URLs that pyarrow's file systems reach (s3://, gs://, hdfs://).
-
-Names in, open streams out; files appear whole or not at all. Knows nothing about what is inside them.
-"""
+"""Open local paths and the URLs that pyarrow's file systems reach (s3://, gs://, hdfs://) alike."""
 
 import json
 from collections.abc import Iterator
@@ -15,22 +12,23 @@ import pyarrow as pa
 from pyarrow import fs
 
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.binary import START_BYTES
 from cod3s.files.disk import stream_sha256
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A file or folder on some file system, with the few operations that corpora need."""
 
     path: str
-    url: str  # what the user wrote, for messages; a Ray worker opens the same place from it
+    url: str  # as the user wrote it: for messages, and for Ray workers, who open it again
 
-    def __truediv__(self, name: str) -> "Place":
-        return Place(f"{self.path}/{name}", f"{self.url}/{name}")
+    def __truediv__(self, name: str) -> "Location":
+        return Location(f"{self.path}/{name}", f"{self.url}/{name}")
 
-    def with_suffix(self, suffix: str) -> "Place":
-        """This place with `suffix` after its name."""
-        return Place(self.path + suffix, self.url + suffix)
+    def with_suffix(self, suffix: str) -> "Location":
+        """This location with `suffix` after its name."""
+        return Location(self.path + suffix, self.url + suffix)
 
     @property
     def name(self) -> str:
@@ -38,7 +36,7 @@ class Place:
 
     @property
     def folder(self) -> str:
-        """The name of the folder that holds it."""
+        """The name of the folder it is in."""
         return self.path.rsplit("/", 2)[-2] if "/" in self.path.strip("/") else ""
 
     @property
@@ -47,11 +45,11 @@ class Place:
 
     @property
     def local(self) -> Path | None:
-        """The path on this machine, or None when the place is elsewhere."""
+        """The path on this machine; None for other file systems."""
         return Path(self.path) if isinstance(self.system, fs.LocalFileSystem) else None
 
     def size(self) -> int | None:
-        """In bytes; None where there is no file."""
+        """The size in bytes; None if there is no file."""
         size: int | None = self.system.get_file_info(self.path).size
         return size
 
@@ -61,14 +59,14 @@ class Place:
     def is_folder(self) -> bool:
         return bool(self.system.get_file_info(self.path).type == fs.FileType.Directory)
 
-    def files(self) -> list["Place"]:
-        """All files below this folder in order of name, hidden ones left out."""
-        found = self.system.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
-        names = sorted(info.path[len(self.path) :].lstrip("/") for info in found if info.is_file)
+    def files(self) -> list["Location"]:
+        """All files below this folder in order of name, without hidden ones."""
+        infos = self.system.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
+        names = sorted(info.path[len(self.path) :].lstrip("/") for info in infos if info.is_file)
         return [self / name for name in names if not any(part.startswith(".") for part in name.split("/"))]
 
     def remove(self) -> None:
-        """Delete the file, or the folder with all it holds; nothing happens where there is none."""
+        """Delete the file, or the folder with everything in it, if there is one."""
         with suppress(FileNotFoundError):
             if self.is_folder():
                 self.system.delete_dir(self.path)
@@ -86,8 +84,8 @@ class Place:
 
     @contextmanager
     def replaced(self) -> Iterator[BinaryIO]:
-        """A stream whose content takes this place when the block ends well, and vanishes if not."""
-        partial = Place(_beside(self.path), self.url)
+        """A stream whose content is stored here if the block ends without an error, and is dropped otherwise."""
+        partial = Location(_beside(self.path), self.url)
         self.system.create_dir(self.path.rsplit("/", 1)[0], recursive=True)
         try:
             with self.system.open_output_stream(partial.path, compression=None) as stream:
@@ -98,19 +96,24 @@ class Place:
                 partial.remove()
             raise
 
+    def start(self) -> bytes:
+        """The first bytes of the file, unpacked: enough to recognise its format."""
+        with self.opened() as stream:
+            return stream.read(START_BYTES)
+
     def sha256(self) -> str:
         with self.opened(compression=None) as stream:
             return stream_sha256(stream)
 
     @contextmanager
     def opened(self, compression: str | None = "detect") -> Iterator[BinaryIO]:
-        """A stream of the file's bytes, unpacked if its name ends in .gz or .zst; damage is a clear error."""
+        """A stream of the file's bytes, unpacked if its name ends in .gz or .zst; a damaged file is an error."""
         try:
             with self.system.open_input_stream(self.path, compression=compression) as stream:
                 yield cast(BinaryIO, stream)
         except FileNotFoundError as error:
             raise Cod3sError(
-                f"no file at {self.url}", hint="check the spelling, and that nothing moved it meanwhile"
+                f"no file at {self.url}", hint="check the spelling, and whether it was moved meanwhile"
             ) from error
         except pa.ArrowInvalid as error:
             raise FileFormatError(f"{self.url} cannot be read: {error}") from error
@@ -122,12 +125,12 @@ class Place:
             ) from error
 
 
-def place(url: str | Path) -> Place:
-    """The place of a local path or a URL."""
+def locate(url: str | Path) -> Location:
+    """The location of a local path or a URL."""
     url = str(url).rstrip("/")
     if "://" not in url:
-        return Place(str(Path(url).absolute()), url)
-    return Place(_from_uri(url)[1], url)
+        return Location(str(Path(url).absolute()), url)
+    return Location(_from_uri(url)[1], url)
 
 
 def _beside(path: str) -> str:
@@ -143,7 +146,7 @@ def _root(url: str) -> str:
 
 @cache
 def _system(root: str) -> fs.FileSystem:
-    """One client for each file system, however many places are on it."""
+    """One client per file system, shared by all of its locations."""
     return _from_uri(root)[0] if root else fs.LocalFileSystem()
 
 
@@ -151,5 +154,5 @@ def _from_uri(url: str) -> tuple[fs.FileSystem, str]:
     try:
         system, path = fs.FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise Cod3sError(f"{url} is not a place that can be reached: {error}") from error
+        raise Cod3sError(f"{url} cannot be reached: {error}") from error
     return system, path

@@ -1,23 +1,21 @@
-"""Reads sentences from a file: one a line, or one column of a table. Paths in, cleaned sentences out.
-
-Lines and cells with nothing visible in them are skipped; everything else that cannot be read is an error.
-"""
+"""Read sentences from a file: one per line, or one column of a table."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 from cod3s.errors import FileFormatError, Progress, SentenceError
-from cod3s.files.disk import open_text
+from cod3s.files.disk import display_name, open_text
 from cod3s.files.tables import Table, kind_of
 from cod3s.text import clean
 
 
 def read_sentences(path: Path, column: str | None = None, skipped: Progress = lambda _: None) -> Iterator[str]:
-    """The sentences of `path` (`-` is standard input), streamed.
+    """The cleaned sentences of `path` (`-` is standard input), streamed.
 
-    Without `column` each line is a sentence; with it the file is .tsv, .csv or .jsonl, maybe .gz or .zst.
-    `skipped` hears of each line or cell with nothing visible in it.
+    Without `column`, each line is a sentence; with it, the file is a table. Lines and cells without a visible
+    character are skipped and counted by `skipped`.
     """
     if column is None and (kind := kind_of(path)):
         raise FileFormatError(
@@ -35,10 +33,18 @@ def read_sentences(path: Path, column: str | None = None, skipped: Progress = la
 
 def read_column(stream: TextIO, path: Path, column: str) -> Iterator[str]:
     """The cells of one named column of a table with a header, or one field of JSON lines."""
-    kind = kind_of(path)
+    kind, lines = kind_of(path), chain(stream)
+    if kind is None and str(path) == "-":
+        first = next(stream, "")
+        kind, lines = _guessed_kind(first), chain([first], stream)
     if kind is None:
-        raise FileFormatError(
-            f"{path} has no columns that could be read", hint="--column is for .tsv, .csv and .jsonl files"
-        )
-    table = Table(stream, str(path), kind)
+        raise FileFormatError(f"{path} has no columns to read", hint="--column is for .tsv, .csv and .jsonl files")
+    table = Table(lines, display_name(path), kind)
     return map(table.text(column), table)
+
+
+def _guessed_kind(line: str) -> str:
+    """The kind of table that starts with this line: what comes from a pipe has no name to tell it."""
+    if line.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in line else "csv"

@@ -1,6 +1,6 @@
-"""Reads tables: comma- or tab-separated with a header, JSON lines, or bare lines. Lines in, whole records out.
+"""Read tables: CSV or TSV with a header, JSON lines, or plain lines.
 
-Records are streamed and keep everything they hold, so that a command can print them again as they came.
+Records are streamed and complete, so that a command can print them again unchanged.
 """
 
 import csv
@@ -18,9 +18,9 @@ MAX_FIELD = 10_000_000  # characters of one table cell
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
 class Row:
-    """One record: the line it ends in; a JSON object, a list of cells or a bare line; how it was written.
+    """One record (a JSON object, a list of cells or a plain line) and the number of the line it ends in.
 
-    `written` is empty for cells, which one line does not always hold.
+    `written` is the line as it was read; it is empty for cells, which can span several lines.
     """
 
     line: int
@@ -29,7 +29,7 @@ class Row:
 
 
 class Table:
-    """The records of one file of a known kind; `header` is empty where the kind has none."""
+    """The records of one file of a known kind; `header` is empty for kinds without one."""
 
     def __init__(self, lines: Iterable[str], name: str, kind: str) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Table:
         self.header: list[str] = []
         if kind in ("csv", "tsv"):
             csv.field_size_limit(MAX_FIELD)
-            # The cells of a tab-separated file are as they stand: quotes and backslashes are ordinary characters.
+            # In TSV files, quotes and backslashes are ordinary characters.
             tabs = kind == "tsv"
             self._cells = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
             self.header = self._next_cells() or []
@@ -47,22 +47,22 @@ class Table:
         if self.kind == "jsonl":
             return self._objects()
         if self.kind == "lines":
-            return self._bare()
+            return self._plain_lines()
         return self._rows()
 
     def field(self, name: str) -> Callable[[Row], Any]:
-        """How to get one field of a row; a JSON object that lacks it gives None."""
+        """A function that returns one field of a row; None for a JSON object without it."""
         if self.kind == "lines":
             raise FileFormatError(f"{self.name} holds bare lines, which have no field {name!r}")
         if self.kind == "jsonl":
             return lambda row: row.record.get(name)
         if name not in self.header:
             raise FileFormatError(f"{self.name} has no column {name!r}", hint=did_you_mean(name, self.header))
-        place = self.header.index(name)
-        return lambda row: row.record[place]
+        column = self.header.index(name)
+        return lambda row: row.record[column]
 
     def text(self, name: str) -> Callable[[Row], str]:
-        """How to get one field that must hold text."""
+        """A function that returns one field of a row, which must be text."""
         get = self.field(name)
 
         def checked(row: Row) -> str:
@@ -73,7 +73,7 @@ class Table:
 
         return checked
 
-    def _bare(self) -> Iterator[Row]:
+    def _plain_lines(self) -> Iterator[Row]:
         for number, line in enumerate(self._lines, 1):
             text = line.rstrip("\n")
             yield Row(number, text, text)
@@ -110,6 +110,6 @@ class Table:
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of table that a file's name promises (.tsv, .csv or .jsonl, maybe .gz or .zst), or None."""
+    """The kind of table that a file's name promises (.tsv, .csv or .jsonl, also with .gz or .zst), or None."""
     kinds = [suffix[1:] for suffix in path.suffixes if suffix in (".tsv", ".csv", ".jsonl")]
     return kinds[-1] if kinds else None

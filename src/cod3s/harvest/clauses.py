@@ -1,6 +1,6 @@
-"""Test whether one side of a causal statement can stand as a clause. A side in, a reason against it or None out.
+"""Test whether one side of a causal statement can stand as a clause.
 
-The tests are cheap on purpose (word lists and word ends, no parser): a side that they doubt is refused.
+The tests are cheap on purpose (word lists and word endings, no parser): a doubtful side is refused.
 """
 
 import re
@@ -44,7 +44,7 @@ _EDGES = ",.\"'“”!"
 
 @dataclass(frozen=True)
 class Limits:
-    """How many words a side may have; at most 20 is the original code's limit."""
+    """How many words a side may have; 20 is the limit of the original code."""
 
     min_words: int = 3
     max_words: int = 20

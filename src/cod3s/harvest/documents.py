@@ -1,7 +1,4 @@
-"""Read raw text in pieces of bounded size. A path in, pieces of text out; knows nothing about what they say.
-
-Plain text (.txt, .md and any other name), JSON lines (.jsonl), each also .gz and .zst, and Parquet (.parquet).
-"""
+"""Read raw text in pieces of bounded size, from plain text, JSON lines, CSV, TSV or Parquet."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,11 +9,12 @@ from typing import Literal
 from cod3s.errors import FileFormatError, did_you_mean, require
 from cod3s.files.disk import existing_file, open_text
 from cod3s.files.sentences import read_column
+from cod3s.files.tables import kind_of
 from cod3s.harvest.splitting import sentences
 
-PIECE = 1 << 18  # characters: enough to keep a process busy for a moment, few enough to hold dozens of
+PIECE = 1 << 18  # characters: enough to keep a process busy, few enough to hold dozens of pieces in memory
 
-# A sentence that opens like this may take its cause from the one before: no cut between the two.
+# A sentence that starts like this may have its cause in the one before: do not cut between the two.
 _REFERS_BACK = re.compile(
     r"\W*(?:and |but )?(?:so|therefore|thus|hence|consequently|that|this|as a)\b", re.IGNORECASE
 )
@@ -26,33 +24,34 @@ Errors = Literal["strict", "replace"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole paragraphs of a file; of a paragraph that is too long, some whole sentences."""
+    """Whole paragraphs of a file, or whole sentences of a paragraph that is too long."""
 
-    source: str  # the file's name without its folder
+    corpus: str  # the file's name without its folder
     text: str
 
 
-def read_pieces(path: Path, *, text_field: str, errors: Errors = "strict") -> Iterator[Piece]:
+def read_pieces(path: Path, *, column: str, errors: Errors = "strict") -> Iterator[Piece]:
     """The text of `path` (`-` is standard input) in order, in pieces of about `PIECE` characters."""
-    source = "-" if str(path) == "-" else path.name
-    for text in _cut_to_size(_blocks(path, text_field, errors)):
-        yield Piece(source, text)
+    # The name of a file need not be valid UTF-8, but the table of pairs is.
+    corpus = "-" if str(path) == "-" else path.name.encode(errors="replace").decode()
+    for text in _cut_to_size(_blocks(path, column, errors)):
+        yield Piece(corpus, text)
 
 
-def _blocks(path: Path, text_field: str, errors: Errors) -> Iterator[str]:
+def _blocks(path: Path, column: str, errors: Errors) -> Iterator[str]:
     if ".parquet" in path.suffixes:
-        yield from _parquet_texts(path, text_field)
+        yield from _parquet_texts(path, column)
         return
     with open_text(path, errors) as stream:
-        if ".jsonl" in path.suffixes:
-            for text in read_column(stream, path, text_field):
+        if kind_of(path):
+            for text in read_column(stream, path, column):
                 yield text + "\n\n"
         else:
             while block := stream.read(PIECE):
                 yield block
 
 
-def _parquet_texts(path: Path, text_field: str) -> Iterator[str]:
+def _parquet_texts(path: Path, column: str) -> Iterator[str]:
     if path.suffix != ".parquet":
         raise FileFormatError(
             f"{path}: a compressed Parquet file cannot be read in pieces",
@@ -61,14 +60,14 @@ def _parquet_texts(path: Path, text_field: str) -> Iterator[str]:
     arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
     try:
         with parquet.ParquetFile(existing_file(path)) as file:
-            field = {field.name: field.type for field in file.schema_arrow}.get(text_field)
+            field = {field.name: field.type for field in file.schema_arrow}.get(column)
             if field is None:
                 raise FileFormatError(
-                    f"{path} has no column {text_field!r}", hint=did_you_mean(text_field, file.schema_arrow.names)
+                    f"{path} has no column {column!r}", hint=did_you_mean(column, file.schema_arrow.names)
                 )
             if not (arrow.types.is_string(field) or arrow.types.is_large_string(field)):
-                raise FileFormatError(f"{path}: column {text_field!r} holds {field}, text was needed")
-            for batch in file.iter_batches(batch_size=256, columns=[text_field]):
+                raise FileFormatError(f"{path}: column {column!r} holds {field}, and text was needed")
+            for batch in file.iter_batches(batch_size=256, columns=[column]):
                 for text in batch.column(0):
                     yield (text.as_py() or "") + "\n\n"
     except arrow.ArrowException as error:
@@ -89,7 +88,7 @@ def _cut_to_size(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def _last_safe_cut(text: str) -> int:
-    """Where to cut: after the last blank line, else between sentences, else at a space, else at the end."""
+    """Where to cut: after the last blank line, or between sentences, or at a space, or at the end."""
     blank = text.rfind("\n\n")
     if blank >= 0:
         return blank + 2

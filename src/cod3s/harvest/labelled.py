@@ -1,6 +1,6 @@
-"""Compare the harvest with a labelled file. A path in, precision and recall by pattern out.
+"""Compute precision and recall of the patterns on a labelled file.
 
-Each line is a JSON object: `text`, `expected` (a list of [cause, effect, pattern]), `reason`, and maybe `part`.
+Each line is a JSON object: `text`, `expected` (a list of [cause, effect, pattern]), `reason` and maybe `part`.
 """
 
 import json
@@ -28,7 +28,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Score:
-    """How many pairs were expected, found, and found right: all three parts of a pair equal."""
+    """How many pairs were expected, found, and found right (cause, effect and pattern are equal)."""
 
     name: str
     expected: int
@@ -37,12 +37,12 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """The share of the found that is right; None where nothing was found."""
+        """The share of found pairs that are right; None if nothing was found."""
         return self.right / self.found if self.found else None
 
     @property
     def recall(self) -> float | None:
-        """The share of the expected that was found; None where nothing was expected."""
+        """The share of expected pairs that were found; None if nothing was expected."""
         return self.right / self.expected if self.expected else None
 
     def as_record(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def score_patterns(passages: list[Passage]) -> list[Score]:
     return [*rows, _score("all", passages)]
 
 
-def _passage(line: str, place: str) -> Iterator[Passage]:
+def _passage(line: str, where: str) -> Iterator[Passage]:
     if not line.strip():
         return
     try:
@@ -78,7 +78,7 @@ def _passage(line: str, place: str) -> Iterator[Passage]:
         text, part = str(record["text"]), str(record.get("part", ""))
     except (ValueError, KeyError, TypeError) as error:
         raise FileFormatError(
-            f"{place}: not a labelled passage ({error!r})",
+            f"{where}: not a labelled passage ({error!r})",
             hint='{"text": "…", "expected": [["cause", "effect", "pattern"]], "reason": "…"}',
         ) from error
     pairs = find_pairs(text).pairs

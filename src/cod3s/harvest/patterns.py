@@ -1,9 +1,9 @@
-"""The cues, and the named patterns that read a cause and an effect off them. Two tables; they read no text."""
+"""The table of cues, and the table of named patterns that tell the cause from the effect."""
 
-from cod3s.harvest.rules import Pattern, Place, Shape
+from cod3s.harvest.rules import Pattern, Position, Shape
 
-# Small letters, each alternative beginning with a letter of its own: the scanner relies on that for its speed.
-# Of two that begin alike the longer stands first.
+# In lower case, and each alternative begins with a letter: the scanner relies on that for its speed. Of two cues
+# that start alike, the longer one comes first.
 CUES: dict[str, str] = {
     "that's because": r"that(?:['’]s| is| was) because|this(?: is| was) because",
     "because of": r"because of",
@@ -30,7 +30,7 @@ _ADVERBS = r"(?: (?:partly|mainly|largely|mostly|chiefly|primarily|simply|only|p
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "that's because",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="thats-because",
         order="because",
         shape=Shape.NEXT,
@@ -38,7 +38,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "because",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="because-first",
         shape=Shape.OPENING,
         wary="effect",
@@ -53,26 +53,26 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "that's why",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="thats-why",
         shape=Shape.NEXT,
         example="My father was a sailor. That's why I know these knots.",
     ),
     Pattern(
         "that's why",
-        place=Place.PAUSE,
+        position=Position.PAUSE,
         name="thats-why",
         example="The wall is thin, that's why we always whisper.",
     ),
     Pattern(
         "which is why",
-        place=Place.PAUSE,
+        position=Position.PAUSE,
         name="which-is-why",
         example="My boss hates meetings, which is why we write everything down.",
     ),
     Pattern(
         "as a result of",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="as-a-result-of-first",
         shape=Shape.OPENING,
         first_phrase=True,
@@ -88,20 +88,20 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "as a result",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="as-a-result",
         shape=Shape.NEXT,
         example="The ferry sank. As a result, we were stranded.",
     ),
     Pattern(
         "as a result",
-        place=Place.PAUSE,
+        position=Position.PAUSE,
         name="as-a-result",
         example="The bees had left; as a result, the orchard died.",
     ),
     Pattern(
         "due to the fact that",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="due-to-the-fact-first",
         shape=Shape.OPENING,
         example="Due to the fact that the lock was changed, he slept outside.",
@@ -115,13 +115,13 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "so",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="sentence-so",
         shape=Shape.NEXT,
         wary="both",
         example="The lift was broken. So we took the stairs.",
     ),
-    Pattern("so", place=Place.PAUSE, name="so", example="The oven was broken, so we ordered pizza."),
+    Pattern("so", position=Position.PAUSE, name="so", example="The oven was broken, so we ordered pizza."),
     Pattern(
         "so",
         before=" (?:and )?",
@@ -131,7 +131,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "since",
-        place=Place.OPENING,
+        position=Position.OPENING,
         name="since-first",
         shape=Shape.OPENING,
         example="Since the shop takes only cash, I ran to the bank.",
@@ -145,8 +145,8 @@ PATTERNS: tuple[Pattern, ...] = (
             ("consequently", "Her visa had expired; consequently, she could not fly."),
         )
         for pattern in (
-            Pattern(word, place=Place.OPENING, name=word, shape=Shape.NEXT, example=example),
-            Pattern(word, place=Place.PAUSE, name=word, example=example),
+            Pattern(word, position=Position.OPENING, name=word, shape=Shape.NEXT, example=example),
+            Pattern(word, position=Position.PAUSE, name=word, example=example),
         )
     ),
     Pattern(

@@ -1,7 +1,7 @@
-"""What a rule for a cue looks like: where it stands, what surrounds it, and what it decides. Holds no rule itself.
+"""Define what a rule for a cue is: where the cue stands, what surrounds it, and what the rule decides.
 
-Every occurrence of a cue meets the rules of its cue from top to bottom, traps first. The first rule that fits
-decides: a trap refuses with its reason, a pattern says which side is the cause.
+The rules of a cue are tried from top to bottom, traps first. The first one that fits decides: a trap refuses
+with its reason, a pattern says which side is the cause.
 """
 
 import re
@@ -21,7 +21,7 @@ class Shape(Enum):
     NEXT = "First. CUE second"
 
 
-class Place(Enum):
+class Position(Enum):
     """Where the cue stands in its sentence."""
 
     ANYWHERE = "anywhere"
@@ -34,7 +34,7 @@ _PAUSE = re.compile(r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?\Z")
 
 
 class Surroundings:
-    """What stands around one cue, in small letters: all of it, and the nearest word on either side."""
+    """The text around one cue in lower case, and the nearest word on either side."""
 
     __slots__ = ("is_opening", "last", "left", "next", "right")
 
@@ -50,20 +50,20 @@ class Surroundings:
 
     def pause(self) -> int | None:
         """How many characters the pause before the cue has, with its "and"; None if there is no pause."""
-        found = _PAUSE.search(self.left, max(0, len(self.left) - 9))
-        return None if found is None else len(self.left) - found.start()
+        pause = _PAUSE.search(self.left, max(0, len(self.left) - 9))
+        return None if pause is None else len(self.left) - pause.start()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When a rule fits: every condition that is given must hold.
+    """When a rule fits: all of its conditions must hold.
 
     `last` and `next` list the words that may stand directly before and after the cue; `before` is an expression
     that ends exactly where the cue begins, `after` one that begins where the cue ends.
     """
 
     cue: str
-    place: Place = Place.ANYWHERE
+    position: Position = Position.ANYWHERE
     last: str = ""
     next: str = ""
     before: str = ""
@@ -82,7 +82,9 @@ class Rule:
     @property
     def decides_by_next(self) -> bool:
         """Whether the next word is the only condition."""
-        return bool(self.next) and self.place is Place.ANYWHERE and not (self.last or self.before or self.after)
+        return (
+            bool(self.next) and self.position is Position.ANYWHERE and not (self.last or self.before or self.after)
+        )
 
     def fit(self, around: Surroundings) -> int | None:
         """How many characters before the cue belong to it (its comma, its "and"), or None."""
@@ -90,9 +92,9 @@ class Rule:
             return None
         if self.after and self._after.match(around.right) is None:
             return None
-        if self.place is Place.OPENING:
+        if self.position is Position.OPENING:
             return len(around.left) if around.is_opening else None
-        if self.place is Place.PAUSE:
+        if self.position is Position.PAUSE:
             return around.pause()
         return self._taken_before(around.left)
 
@@ -100,8 +102,8 @@ class Rule:
         if not self.before:
             return 0
         # Thirty characters hold any `before`; without the limit every rule scans all of a long sentence.
-        found = self._before.search(left, max(0, len(left) - 30))
-        return None if found is None else len(left) - found.start()
+        match = self._before.search(left, max(0, len(left) - 30))
+        return None if match is None else len(left) - match.start()
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Pattern(Rule):
     """A use of the cue that states a cause.
 
     `order` says which side comes first in the text: the effect ("because") or the cause ("so").
-    `wary` marks a cue that speakers also use to go on: the effect, or both sides, must look their part.
+    `wary` marks a cue that speakers also use just to go on: the effect, or both sides, must look like one.
     `first_phrase` and `second_phrase` allow that side to be a noun phrase rather than a clause.
     """
 

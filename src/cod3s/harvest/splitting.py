@@ -1,13 +1,13 @@
-"""Cut text into paragraphs and paragraphs into sentences, by rules. Strings in, strings out; English only.
+"""Cut English text into paragraphs and paragraphs into sentences, by rules.
 
-A rule set rather than a library: the harvest must read tens of megabytes a second, and it needs Markdown
-(speaker labels, headings, links) taken off on the way.
+Rules rather than a library: harvesting reads tens of megabytes per second, and it needs Markdown (speaker
+labels, headings, links) removed on the way.
 """
 
 import re
 from collections.abc import Iterator
 
-# Lines of these lengths may have been wrapped by an editor; any other line ends its paragraph.
+# A line of such a length may have been wrapped by an editor; any other line ends its paragraph.
 _WRAPPED = range(40, 121)
 
 _STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
@@ -65,7 +65,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """The sentences of one paragraph, in order, each with its end punctuation; nothing is lost but space."""
+    """The sentences of one paragraph, in order, each with its end punctuation; only spaces are lost."""
     return [paragraph[start:end].strip() for start, end in sentence_spans(paragraph)]
 
 

@@ -1,6 +1,6 @@
-"""The traps: uses of a cue word that state no cause, each with its reason. A table; it reads no text."""
+"""The table of traps: uses of a cue word that state no cause, each with its reason."""
 
-from cod3s.harvest.rules import Place, Trap
+from cod3s.harvest.rules import Position, Trap
 
 _SUBJECT = r"(?:i|we|he|she|they|it|you|there|this|these|those|the|my|our|his|her|their|people|everyone|everybody)"
 
@@ -49,7 +49,7 @@ TRAPS: tuple[Trap, ...] = (
     Trap("thus", next="far", reason="an adverb inside a clause"),
     Trap("thus", last="and", reason="an adverb inside a clause"),
     # Without its comma an opening "thus" says how ("Thus he spoke") as often as why.
-    Trap("thus", Place.OPENING, after=" ", reason="an adverb inside a clause"),
+    Trap("thus", Position.OPENING, after=" ", reason="an adverb inside a clause"),
     *(
         Trap(word, before=r"\w, ", after=",", reason="an adverb inside a clause")
         for word in ("therefore", "thus", "consequently")

@@ -1,12 +1,12 @@
-"""Trim what stands before or after a cue to the clause that belongs to it. Strings in, strings out.
+"""Trim the text before or after a cue to the clause that belongs to it.
 
-Trimming takes off what says nothing (markers, asides, quotes) and what belongs to another clause; it never
-cuts inside a clause.
+Trimming removes what says nothing (markers, asides, quotes) and what belongs to another clause; it never cuts
+inside a clause.
 """
 
 import re
 
-# Markers that open a sentence and say nothing, taken off with their comma.
+# Markers that open a sentence and say nothing, removed with their comma.
 _MARKERS = (
     "well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|"
     "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|"
@@ -22,7 +22,7 @@ _ADVERBS = (
 _IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?"
 _LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
 _LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)
-# What any of them can begin with: one look that spares most sides the long lists.
+# The words that any of them can begin with: one lookup saves most sides the long lists.
 _FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|for|it".replace("|", " ").split())
 _FILLER = re.compile(r",\s+(?:you know|i mean|i guess|like|sort of|kind of)(?=,)", re.IGNORECASE)
 _TRAILING = re.compile(
@@ -73,9 +73,9 @@ def trim_second(side: str) -> str:
 
 
 def find_quote(side: str) -> int:
-    """Where the first quotation mark stands, apostrophes apart; -1 if there is none."""
-    for found in _QUOTE.finditer(side):
-        at = found.start()
+    """The position of the first quotation mark that is not an apostrophe; -1 if there is none."""
+    for quote in _QUOTE.finditer(side):
+        at = quote.start()
         if side[at] in '"“”‘':
             return at
         before, after = side[:at][-1:], side[at + 1 : at + 2]
@@ -88,8 +88,8 @@ def find_quote(side: str) -> int:
 def _without(opening: re.Pattern[str], side: str) -> str:
     if side.partition(" ")[0].rstrip(",.").lower() not in _FIRST_WORDS:
         return side
-    found = opening.match(side)
-    return side[found.end() :] if found else side
+    match = opening.match(side)
+    return side[match.end() :] if match else side
 
 
 def _without_asides(side: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.minilm import minilm_folder
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file
 from cod3s.model.shape import LAYER_NORM_EPSILON, Shape

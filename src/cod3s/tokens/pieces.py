@@ -1,7 +1,7 @@
-"""Text pieces: a file in, text ↔ piece ids out. Knows nothing about tags and signatures.
+"""Turn text into piece ids and back.
 
-Two kinds of file, recognised by what they hold: a SentencePiece model (learned from a corpus) and the JSON of a
-tokenizer (brought along by a pretrained model).
+The pieces come from a SentencePiece model (learned from a corpus) or from the JSON of a tokenizer (part of a
+pretrained model); the file is recognised by its content.
 """
 
 import re
@@ -23,11 +23,11 @@ class Pieces(Protocol):
     tokens: list[str]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's pieces, without anything before or after."""
+        """The ids of a text's pieces, without special tokens."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of the pieces; control pieces write nothing."""
+        """The text of the pieces; control pieces give no text."""
         ...
 
 
@@ -38,7 +38,7 @@ def open_pieces(path: Path) -> Pieces:
     try:
         return _TokenizerPieces(path) if is_json else _SentencePieces(path)
     except Exception as error:  # the tokenizers library raises plain Exceptions
-        raise FileFormatError(f"{path} holds no text pieces: {error}", hint="export it again") from error
+        raise FileFormatError(f"there are no text pieces in {path}: {error}", hint="export it again") from error
 
 
 def piece_names(tokenizer: Any) -> list[str]:
@@ -55,8 +55,8 @@ class _SentencePieces:
         self.tokens: list[str] = [self._model.id_to_piece(n) for n in range(self._model.get_piece_size())]
 
     def encode(self, text: str) -> list[int]:
-        found: list[int] = self._model.encode(text)
-        return found
+        ids: list[int] = self._model.encode(text)
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._model.decode(list(ids))
@@ -69,17 +69,17 @@ class _TokenizerPieces:
 
         self._tokenizer = Tokenizer.from_file(str(path))
         self.tokens = piece_names(self._tokenizer)
-        self._says_spaces = not isinstance(self._tokenizer.decoder, decoders.WordPiece)
+        self._has_spaces = not isinstance(self._tokenizer.decoder, decoders.WordPiece)
 
     def encode(self, text: str) -> list[int]:
-        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return found
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text.strip() if self._says_spaces else _closed_up(text)
+        return text.strip() if self._has_spaces else _closed_up(text)
 
 
 def _closed_up(text: str) -> str:
-    """Word pieces say neither spaces nor capitals: `couldn ' t , i` is `couldn't, I`."""
+    """Join what word pieces leave apart, and restore the capital I: `couldn ' t , i` becomes `couldn't, I`."""
     return _LONE_I.sub("I", _BEFORE_MARK.sub("", _INSIDE_WORD.sub(r"\1", text)).strip())

@@ -1,7 +1,4 @@
-"""Tokens: text pieces, role tags and signature tokens in one vocabulary.
-
-Text and signatures in, token ids out, and back. Ids: the pieces first, then the tags, then the signatures.
-"""
+"""Join text pieces, role tags and signature tokens into one vocabulary, with ids in this order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,16 +13,16 @@ from cod3s.signatures import check_bits, from_text
 from cod3s.tokens.pieces import open_pieces
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
-_SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # what BERT-type tokenizers call them
-MAX_BITS_PER_TOKEN = 16  # 2^16 signature tokens a group are as many as an embedding table should hold
+_SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # their names in BERT-type tokenizers
+MAX_BITS_PER_TOKEN = 16  # more than 2^16 signature tokens per group would fill the embedding table
 
 
 @dataclass(frozen=True)
 class SignatureTokens:
-    """How a signature is written: `bits_per_token` bits each, the last token taking what is left.
+    """How a signature is written: `bits_per_token` bits per token; the last token takes the rest.
 
-    The paper writes one bit a token with two tokens for all positions; its ablation writes all 16 bits as one.
-    `positional` tokens say which group of bits they are, so that equal values in two groups are two tokens.
+    The paper writes one bit per token, with two tokens for all positions; its ablation writes all 16 bits as one
+    token. `positional` tokens include the number of their group, so that two groups share no token.
     """
 
     bits: int = 16
@@ -36,7 +33,7 @@ class SignatureTokens:
         check_bits(self.bits)
         if not 1 <= self.bits_per_token <= min(self.bits, MAX_BITS_PER_TOKEN):
             raise SignatureError(
-                f"{self.bits_per_token} bits a token were asked for, for a signature of {self.bits}",
+                f"{self.bits_per_token} bits per token do not fit a signature of {self.bits} bits",
                 hint=f"choose 1 to {min(self.bits, MAX_BITS_PER_TOKEN)}",
             )
 
@@ -47,27 +44,27 @@ class SignatureTokens:
         return (self.bits_per_token,) * whole + ((rest,) if rest else ())
 
     def names(self) -> list[str]:
-        """Every signature token, each once, groups in order, values in counting order."""
+        """All distinct signature tokens, by group and in counting order."""
         return list(dict.fromkeys(name for names in self.choices() for name in names))
 
     def choices(self) -> list[list[str]]:
-        """For each place of a signature the tokens that may stand there, values in counting order."""
+        """The tokens that each group can be, in counting order."""
         return [
-            [self._name(place, "".join(value)) for value in product("01", repeat=width)]
-            for place, width in enumerate(self.groups)
+            [self._name(group, "".join(value)) for value in product("01", repeat=width)]
+            for group, width in enumerate(self.groups)
         ]
 
     def split(self, signature: str) -> list[str]:
         """The tokens that write a signature."""
         from_text(signature, self.bits)
         tokens, start = [], 0
-        for place, width in enumerate(self.groups):
-            tokens.append(self._name(place, signature[start : start + width]))
+        for group, width in enumerate(self.groups):
+            tokens.append(self._name(group, signature[start : start + width]))
             start += width
         return tokens
 
     def join(self, tokens: Sequence[str]) -> str:
-        """The signature that the tokens write; tokens of another kind or order are an error."""
+        """The signature that the tokens write; other tokens, or another order, are an error."""
         signature = "".join(map(self.bits_of, tokens))
         if len(signature) != self.bits or set(signature) - {"0", "1"} or self.split(signature) != list(tokens):
             raise SignatureError(f"{' '.join(tokens)!r} does not write a signature of {self.bits} bits")
@@ -78,8 +75,8 @@ class SignatureTokens:
         """The bits that one signature token writes."""
         return token.strip("<>").rpartition(":")[2]
 
-    def _name(self, place: int, value: str) -> str:
-        return f"<{place}:{value}>" if self.positional else f"<{value}>"
+    def _name(self, group: int, value: str) -> str:
+        return f"<{group}:{value}>" if self.positional else f"<{value}>"
 
 
 class Vocabulary:
@@ -102,7 +99,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def id(self, token: str) -> int:
-        """The id of a tag or signature token; what is not in the vocabulary is an error."""
+        """The id of a token; an unknown token is an error."""
         if token not in self._ids:
             raise Cod3sError(f"the vocabulary has no token {token!r}")
         return self._ids[token]
@@ -145,7 +142,7 @@ def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
         )
     except RuntimeError as error:
         raise Cod3sError(
-            f"no vocabulary of {size} pieces could be learned: {error}",
+            f"a vocabulary of {size} pieces could not be learned: {error}",
             hint="give more sentences, or a smaller vocabulary",
         ) from error
     with replaced_file(path) as partial:
@@ -159,9 +156,9 @@ def copy_pieces(tokenizer_file: Path, path: Path) -> None:
 
 
 def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, size: int) -> None:
-    """Write the `size` word pieces of a BERT-type tokenizer that the sentences use most as text pieces.
+    """Write the `size` word pieces of a BERT-type tokenizer that are most common in the sentences as text pieces.
 
-    Letters, digits and marks of ASCII stay whether used or not, so that rarer words are written piece by piece.
+    ASCII letters, digits and marks are always kept, so that rarer words can be written piece by piece.
     """
     from tokenizers import Tokenizer
 
@@ -171,8 +168,8 @@ def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, si
     tokenizer.no_padding()
     stream = iter(sentences)
     while block := list(islice(stream, 10_000)):
-        for found in tokenizer.encode_batch_fast(block, add_special_tokens=False):
-            used.update(found.ids)
+        for encoding in tokenizer.encode_batch_fast(block, add_special_tokens=False):
+            used.update(encoding.ids)
     single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
     named = {number: name for name, number in known.items()}
     common = (named[number] for number, _ in used.most_common())
@@ -187,7 +184,7 @@ def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, si
 def _write_word_pieces(
     path: Path, content: dict[str, Any], vocabulary: Mapping[str, int], added: Sequence[dict[str, Any]]
 ) -> None:
-    """A tokenizer's JSON with these pieces, under our names where they are special."""
+    """Write a tokenizer's JSON with these pieces and our names for the special ones."""
     model = {
         **content["model"],
         "vocab": {_SPECIAL.get(name, name): number for name, number in vocabulary.items()},

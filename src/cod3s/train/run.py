@@ -9,6 +9,7 @@ run/
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -18,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.corpus.manifest import Manifest, load_manifest
-from cod3s.encode.minilm import minilm_folder
+from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
+from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, did_you_mean, require
 from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
-from cod3s.files.locations import place
+from cod3s.files.locations import locate
 from cod3s.model.causal import Adaptation, Sketches, build_causal, map_hyperplanes
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import connective_pieces, open_reader
@@ -81,19 +82,27 @@ def train(
     report: Report = lambda *_: None,
 ) -> dict[str, dict[str, float]]:
     """Validation figures of each member of the run in `output`; each may take `seconds` of `clock`."""
-    manifest = load_manifest(place(str(corpus)))
+    manifest = load_manifest(locate(str(corpus)))
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
     # Under torchrun every process comes through here: the first one writes, the others wait for it.
     processes = require("accelerate", "train").PartialState(cpu=not require("torch", "train").cuda.is_available())
+    is_new = not output.exists()
     if processes.is_main_process:
         _begin(corpus, output, config, manifest, resume)
-    with processes.main_process_first():
-        run = _Run(corpus, output, config, manifest, processes, clock)
-    found = {}
-    for member in members(config, list(manifest.relations)):
-        found[member.name] = run(member, seconds, resume, report)
-    return found
+    figures = {}
+    try:
+        with processes.main_process_first():
+            run = _Run(corpus, output, config, manifest, processes, clock)
+        for member in members(config, list(manifest.relations)):
+            figures[member.name] = run(member, seconds, resume, report)
+    except Cod3sError:
+        if processes.is_main_process and not _has_learned(output):
+            _clear(output)
+            with suppress(OSError):
+                output.rmdir() if is_new else None
+        raise
+    return figures
 
 
 def _begin(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
@@ -178,6 +187,7 @@ class _Run:
         clock: Callable[[], float],
     ) -> None:
         self._output, self._config, self._processes, self._clock = output, config, processes, clock
+        self._manifest = manifest
         self._shape = SHAPES[config.shape]
         relations = list(manifest.relations)
         self._inverses = {name: facts.inverse for name, facts in manifest.relations.items()}
@@ -295,9 +305,8 @@ class _Run:
             ]
         examples = Examples(lessons, self.vocabulary, self._reader.nothing)
         if not len(examples):
-            raise Cod3sError(
-                f"the corpus has no {split} pairs", hint="prepare it with more pairs, or a larger --dev"
-            )
+            reason, remedy = why_empty(self._manifest, member.relations[0], split)
+            raise Cod3sError(f"the corpus has no {split} pairs: {reason}", hint=remedy)
         stream = BatchStream(examples.lengths, examples.shares, self._config.batch_tokens, self._config.seed)
         number = stream.batches_per_epoch() * epochs
         return TensorBatches(

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cod3s.bins.atlas import MOST
+from cod3s.bins.atlas import MAX_BINS
 from cod3s.bundle import BundleFacts
 from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection
@@ -87,7 +87,7 @@ def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None
     @router.get("/api/map", responses=_errors(422))
     def show_map(
         relation: Annotated[str, of_relation],
-        limit: Annotated[int, Query(ge=1, le=MOST, description="How many bins, the largest first.")] = 3000,
+        limit: Annotated[int, Query(ge=1, le=MAX_BINS, description="How many bins, the largest first.")] = 3000,
     ) -> MapReply:
         """A map of the populated bins: near ones mean like things; x and y go from 0 to 1."""
         return explorer.map(relation, limit)

@@ -21,7 +21,7 @@ from cod3s.corpus.relations import CAUSE
 from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 from cod3s.errors import Cod3sError, did_you_mean, require
-from cod3s.files.locations import Place, place
+from cod3s.files.locations import Location, locate
 from cod3s.harvest.lexicon import EMPTY_WORDS
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use
@@ -56,12 +56,12 @@ def build_word_graph(
     The pairs of the inverse relation count too, turned round: they say the same thing the other way. The source is
     taken for the cause in every relation but `cause`.
     """
-    manifest = load_manifest(place(str(corpus)))
+    manifest = load_manifest(locate(str(corpus)))
     if relation not in manifest.relations:
         raise Cod3sError(f"{corpus} has no relation {relation!r}", hint=did_you_mean(relation, manifest.relations))
     with tempfile.TemporaryDirectory(prefix="cod3s-words-") as spill:
         connection = connect(Path(spill))
-        pairs = _read_pairs(connection, place(str(corpus)), manifest, relation)
+        pairs = _read_pairs(connection, locate(str(corpus)), manifest, relation)
         facts = WordGraphFacts(
             relation=relation,
             pairs=pairs,
@@ -78,7 +78,7 @@ def build_word_graph(
     return facts
 
 
-def _read_pairs(connection: Any, corpus: Place, manifest: Manifest, relation: str) -> int:
+def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation: str) -> int:
     """Fill `found`: a row for every word (lower-cased, and as written) of every side of every pair."""
     inverse = manifest.relations[relation].inverse
     parts = [_select(connection, corpus, manifest, relation, "source, target")]
@@ -97,7 +97,7 @@ def _read_pairs(connection: Any, corpus: Place, manifest: Manifest, relation: st
     return int(connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
 
 
-def _select(connection: Any, corpus: Place, manifest: Manifest, relation: str, columns: str) -> str:
+def _select(connection: Any, corpus: Location, manifest: Manifest, relation: str, columns: str) -> str:
     shards = [corpus / shard.name for shard in manifest.relations[relation].shards]
     train = [shard for shard in shards if shard.name.startswith("train-")]
     return f"SELECT {columns} FROM {table_of(connection, f'shards_{relation}', train)}"

@@ -1,7 +1,4 @@
-"""Harvest causal pairs from files into one Parquet file, on several processes, in flat memory.
-
-Paths in; a Parquet file and a summary whose counts add up out. The output is the same for any number of workers.
-"""
+"""Harvest causal pairs from files into one table of pairs, on several processes and in flat memory."""
 
 import gc
 import signal
@@ -19,20 +16,22 @@ from os import _exit
 from pathlib import Path
 from typing import Any
 
-from cod3s.errors import Cod3sError, Progress, require
-from cod3s.files.disk import replaced_file, require_other
+from cod3s.errors import Cod3sError, Progress
+from cod3s.files.disk import require_other
+from cod3s.files.writers import Row, check_output_format, replaced_table
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.documents import Errors, Piece, read_pieces
 from cod3s.harvest.extract import CausalPair, find_pairs
 
-COLUMNS = ("cause", "effect", "pattern", "order", "source")
+COLUMNS = ("cause", "effect", "pattern", "order", "corpus")
+"""`corpus` is the name of the file that a pair comes from, as `prepare` reads it and `train --corpora` uses it."""
+
 OVER_LIMIT = "over the limit"
-_ROWS_A_GROUP = 1 << 16
 
 
 @dataclass
 class Summary:
-    """What was read and what became of it: `matched` cues = all `kept` + all `dropped`."""
+    """What was read and what became of it: `matched` cues are all `kept` plus all `dropped`."""
 
     files: int = 0
     bytes: int = 0
@@ -55,9 +54,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Harvested:
-    """What one piece gave, as it travels back from a worker."""
+    """What a worker found in one piece of text."""
 
-    source: str
+    corpus: str
     bytes: int
     sentences: int
     pairs: list[CausalPair]
@@ -65,7 +64,6 @@ class _Harvested:
 
 
 Harvester = Callable[[Piece], _Harvested]
-Row = tuple[str, ...]  # the values of COLUMNS
 
 
 def harvest(
@@ -75,50 +73,49 @@ def harvest(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     workers: int = 1,
     limit: int | None = None,
-    text_field: str = "text",
+    column: str = "text",
     errors: Errors = "strict",
     progress: Progress = lambda _bytes: None,
 ) -> Summary:
-    """Write the causal pairs of all `paths`, in their order, to the Parquet file `output`.
+    """Write the causal pairs of all `paths`, in their order, to `output`: .parquet, .tsv, .csv or .jsonl.
 
-    Nothing is written unless every file could be read. `progress` is told of bytes of text. More than one worker
-    means processes: a script that asks for them needs the usual `if __name__ == "__main__"`.
+    `column` is the column or field with the text, in files that are tables. Nothing is written unless every file
+    could be read, and the output is the same for any number of workers. `progress` is called with bytes of text.
+    A script that asks for more than one worker needs the usual `if __name__ == "__main__"`.
     """
-    chosen = list(paths)
-    _check_places(chosen, output)
-    summary = Summary(files=len(chosen))
-    pieces = (piece for path in chosen for piece in _pieces_of(path, summary, text_field, errors))
+    inputs = list(paths)
+    _check_paths(inputs, output)
+    summary = Summary(files=len(inputs))
+    pieces = (piece for path in inputs for piece in _pieces_of(path, summary, column, errors))
     work = partial(_harvest_piece, limits=limits)
     # The workers come first: they start while this process is still importing pyarrow.
     with (
         _in_order(work, pieces, workers) as results,
-        replaced_file(output) as unfinished,
-        _writer(unfinished) as write,
+        replaced_table(output, COLUMNS) as write,
     ):
         for result in results:
             kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
-            write([_row(pair, result.source) for pair in kept])
+            write([_row(pair, result.corpus) for pair in kept])
             _count(summary, result, kept)
             progress(result.bytes)
             if summary.pairs == limit:
                 break
-        if len(summary.empty) == len(chosen):
+        if len(summary.empty) == len(inputs):
             raise Cod3sError(f"no text in {', '.join(summary.empty)}", hint="give a file with sentences in it")
     return summary
 
 
-def _check_places(paths: list[Path], output: Path) -> None:
-    """Find the mistakes that need no reading before any work is done."""
+def _check_paths(paths: list[Path], output: Path) -> None:
+    """Fail early on mistakes that can be seen before anything is read."""
     if output.is_dir():
-        raise Cod3sError(
-            f"{output} is a folder, a file to write was needed", hint=f"-o {output / 'pairs.parquet'}"
-        )
+        raise Cod3sError(f"{output} is a folder, and a file was needed", hint=f"-o {output / 'pairs.parquet'}")
+    check_output_format(output)
     require_other(output, paths)
 
 
-def _pieces_of(path: Path, summary: Summary, text_field: str, errors: Errors) -> Iterator[Piece]:
+def _pieces_of(path: Path, summary: Summary, column: str, errors: Errors) -> Iterator[Piece]:
     has_text = False
-    for piece in read_pieces(path, text_field=text_field, errors=errors):
+    for piece in read_pieces(path, column=column, errors=errors):
         has_text = has_text or not piece.text.isspace()
         yield piece
     if not has_text:
@@ -128,11 +125,11 @@ def _pieces_of(path: Path, summary: Summary, text_field: str, errors: Errors) ->
 def _harvest_piece(piece: Piece, limits: Limits) -> _Harvested:
     findings = find_pairs(piece.text, limits)
     size = len(piece.text.encode("utf-8", "replace"))
-    return _Harvested(piece.source, size, findings.sentences, findings.pairs, findings.refused)
+    return _Harvested(piece.corpus, size, findings.sentences, findings.pairs, findings.refused)
 
 
-def _row(pair: CausalPair, source: str) -> Row:
-    return pair.cause, pair.effect, pair.pattern, pair.order, source
+def _row(pair: CausalPair, corpus: str) -> Row:
+    return pair.cause, pair.effect, pair.pattern, pair.order, corpus
 
 
 def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None:
@@ -146,39 +143,21 @@ def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None
 
 
 @contextmanager
-def _writer(path: Path) -> Iterator[Callable[[list[Row]], None]]:
-    """A function that takes rows; they reach the Parquet file in groups, so that few are held in memory."""
-    arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
-    schema = arrow.schema([(name, arrow.string()) for name in COLUMNS])
-    held: list[Row] = []
-
-    def write(rows: list[Row], least: int = _ROWS_A_GROUP) -> None:
-        held.extend(rows)
-        if len(held) >= least:
-            file.write_table(arrow.table([list(column) for column in zip(*held, strict=True)], schema=schema))
-            held.clear()
-
-    with parquet.ParquetWriter(path, schema, compression="zstd") as file:
-        yield write
-        write([], least=1)
-
-
-@contextmanager
 def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Iterator[Iterator[_Harvested]]:
-    """The results of `function` over `pieces` in their order, from `workers` processes (1: from this one)."""
+    """The results of `function` for all `pieces` in order, from `workers` processes (1: from this one)."""
     if workers == 1:
         yield map(function, pieces)
         return
-    # A fresh interpreter each: a fork would copy the threads of pyarrow and of the progress bar half-alive.
+    # Fresh interpreters: a fork would break the threads of pyarrow and of the progress bar.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
         rest = iter(pieces)
-        # So many pieces are under way and no more: this bounds the text in memory, however long the files.
+        # The number of pieces under way is bounded, and so is the text in memory.
         under_way = deque(pool.submit(function, piece) for piece in islice(rest, workers * 3))
         yield _from_pool(pool, function, under_way, rest)
     except BrokenProcessPool as error:
         raise Cod3sError(
-            "a worker process was stopped from outside", hint="was the memory full? try fewer --workers"
+            "a worker process was killed", hint="memory may have run out: try fewer --workers"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -193,8 +172,8 @@ def _from_pool(
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when the parent was killed: nobody else would end this process."""
-    gc.disable()  # a worker makes no cycles; searching for them costs 5 % of its time
+    """Leave Ctrl-C to the parent process, and stop if the parent is killed."""
+    gc.disable()  # a worker makes no cycles, and searching for them takes 5% of its time
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

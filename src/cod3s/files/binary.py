@@ -1,0 +1,52 @@
+"""Recognise binary files by their first bytes, so that an error can say what a file really is."""
+
+from cod3s.errors import FileFormatError
+
+START_BYTES = 1 << 16
+"""How much of a file is looked at: the names of an archive's first members are among these bytes."""
+
+_EXPORT = "save it as text, CSV or TSV first"
+_UNPACK = "unpack it first"
+_RENAME = "give it a name that ends in {0}, or unpack it first"
+
+_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF-", "a PDF document", "convert it to text first, for example with `pdftotext`"),
+    (b"SQLite format 3\0", "an SQLite database", "export the table as CSV first"),
+    (b"PAR1", "a Parquet file", "`cod3s harvest` and `cod3s prepare` read .parquet files"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", "give a file of text"),
+    (b"\xff\xd8\xff", "a JPEG image", "give a file of text"),
+    (b"GIF8", "a GIF image", "give a file of text"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Word or Excel file (.doc, .xls)", _EXPORT),
+    (b"\x1f\x8b", "a gzip file", _RENAME.format(".gz")),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", _RENAME.format(".zst")),
+    (b"BZh", "a bzip2 file", _UNPACK),
+    (b"\xfd7zXZ\0", "an xz file", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"\x93NUMPY", "a NumPy array", "give a file of text"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _EXPORT),
+    (b"ARROW1", "an Arrow file", "save it as Parquet first"),
+    (b"\x7fELF", "a program", "give a file of text"),
+    (b"\xff\xfe", "UTF-16 text", "convert it with `iconv -f utf-16 -t utf-8`"),
+    (b"\xfe\xff", "UTF-16 text", "convert it with `iconv -f utf-16 -t utf-8`"),
+)
+_ARCHIVE_MEMBERS: tuple[tuple[bytes, str], ...] = (
+    (b"xl/", "an Excel workbook (.xlsx)"),
+    (b"word/", "a Word document (.docx)"),
+    (b"ppt/", "a PowerPoint presentation (.pptx)"),
+    (b"mimetypeapplication/vnd.oasis", "an OpenDocument file"),
+    (b"mimetypeapplication/epub", "an EPUB book"),
+)
+
+
+def refuse_binary(start: bytes, name: str) -> None:
+    """Raise an error that says what the file `name` is if its first bytes are those of a binary format."""
+    for signature, kind, hint in (*_SIGNATURES, *_archives(start)):
+        if start.startswith(signature):
+            raise FileFormatError(f"{name} is {kind}, and text was needed", hint=hint)
+
+
+def _archives(start: bytes) -> list[tuple[bytes, str, str]]:
+    """Zip archives, named by the members that office documents have."""
+    kinds = [kind for member, kind in _ARCHIVE_MEMBERS if member in start]
+    return [(b"PK\x03\x04", kinds[0], _EXPORT) if kinds else (b"PK\x03\x04", "a zip archive", _UNPACK)]

@@ -1,0 +1,73 @@
+"""A binary file that is given as text is named as what it is."""
+
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cod3s.errors import FileFormatError
+from cod3s.files.disk import open_text
+from cod3s.files.sentences import read_sentences
+from conftest import Run
+
+
+def write_zip(*members: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member in members:
+                archive.writestr(member, "<x/>" * 200)
+
+    return write
+
+
+def write_database(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE sentences (text TEXT)")
+
+
+def write_bytes(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
+
+
+CASES = [
+    ("a.xlsx", write_zip("[Content_Types].xml", "_rels/.rels", "xl/workbook.xml"), "an Excel workbook"),
+    ("a.docx", write_zip("[Content_Types].xml", "word/document.xml"), "a Word document"),
+    ("a.zip", write_zip("notes.txt"), "a zip archive"),
+    ("a.db", write_database, "an SQLite database"),
+    ("a.pdf", write_bytes(b"%PDF-1.7\n"), "a PDF document"),
+    ("a.png", write_bytes(b"\x89PNG\r\n\x1a\n\0\0"), "a PNG image"),
+    ("a.txt", write_bytes(b"\x1f\x8b\x08"), "a gzip file"),
+    ("a.txt", write_bytes("It rained.".encode("utf-16")), "UTF-16 text"),
+    ("a.txt", write_bytes(b"PAR1"), "a Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "kind"), CASES, ids=[row[2] for row in CASES])
+def test_a_binary_file_is_named_in_the_error(
+    tmp_path: Path, name: str, write: Callable[[Path], None], kind: str
+) -> None:
+    write(tmp_path / name)
+    with pytest.raises(FileFormatError, match=f"{name} is {kind}.*, and text was needed") as raised:
+        list(read_sentences(tmp_path / name))
+    assert raised.value.hint
+
+
+def test_bytes_that_are_not_utf8_may_be_replaced_but_not_those_of_a_document(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"%PDF-1.7\n\xff")
+    with (
+        pytest.raises(FileFormatError, match="a PDF document"),
+        open_text(tmp_path / "a.txt", "replace") as stream,
+    ):
+        stream.read()
+
+
+def test_the_command_says_what_the_file_is(cod3s: Run, tmp_path: Path) -> None:
+    write_database(tmp_path / "a.txt")
+    done = cod3s("bins", "stats", "a.txt", "--encoder", "static")
+    assert done.returncode == 1
+    assert "a.txt is an SQLite database, and text was needed" in done.stderr

@@ -1,0 +1,117 @@
+"""Raw text or pairs of your own become a bundle that generates, each step with its defaults."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.corpus.prepare import prepare
+from conftest import Run
+
+WHO = ("the baker", "my aunt", "the old sailor", "our teacher", "the driver", "his neighbour", "the gardener")
+TROUBLE = (
+    "lost the keys",
+    "broke a lamp",
+    "missed the bus",
+    "forgot the map",
+    "spilled the soup",
+    "tore the sail",
+)
+ANSWER = ("stayed at home", "called a friend", "bought a new one", "went to bed early", "asked for help", "wept")
+DAYS = ("on monday", "on tuesday", "on friday", "at noon", "at dawn", "last winter", "in the rain", "in may")
+
+
+def own_pairs(number: int, seed: int = 3) -> list[tuple[str, str]]:
+    """Distinct causes and effects, as somebody would collect them by hand."""
+    draw = random.Random(seed)
+    pairs: dict[str, str] = {}
+    while len(pairs) < number:
+        cause = f"{draw.choice(WHO)} {draw.choice(TROUBLE)} {draw.choice(DAYS)}"
+        pairs[cause] = f"{draw.choice(WHO)} {draw.choice(ANSWER)} {draw.choice(DAYS)}"
+    return list(pairs.items())
+
+
+def write_tsv(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    path.write_text("cause\teffect\n" + "".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    return path
+
+
+def done(cod3s: Run, *arguments: str) -> str:
+    process = cod3s(*arguments)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def test_harvested_files_train_with_shares_of_their_corpora(cod3s: Run, tmp_path: Path) -> None:
+    for name, seed in (("letters.txt", 1), ("diary.txt", 2)):
+        lines = [f"{cause[0].upper()}{cause[1:]}, so {effect}.\n\n" for cause, effect in own_pairs(60, seed)]
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    done(cod3s, "harvest", "letters.txt", "diary.txt", "-o", "pairs.tsv", "--workers", "1")
+    done(cod3s, "prepare", "pairs.tsv", "-o", "corpus", "--relation", "effect", "--encoder", "static")
+    done(cod3s, "train", "corpus", "-o", "run", "--preset", "tiny", "--corpora", "diary.txt:0.5", "--epochs", "1")
+    config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["config"]
+    assert config["corpora"] == {"diary.txt": 0.5}
+
+
+def test_a_hundred_pairs_of_your_own_become_a_bundle_that_generates(cod3s: Run, tmp_path: Path) -> None:
+    write_tsv(tmp_path / "pairs.tsv", own_pairs(100))
+    done(cod3s, "prepare", "pairs.tsv", "-o", "corpus")
+    manifest = json.loads((tmp_path / "corpus" / "manifest.json").read_text(encoding="utf-8"))
+    assert all(facts["splits"]["dev"] for facts in manifest["relations"].values())
+    done(cod3s, "train", "corpus", "-o", "run", "--preset", "tiny")
+    done(cod3s, "export", "run", "-o", "bundle")
+    answers = done(cod3s, "generate", "effect", "the baker lost the keys", "--bundle", "bundle", "-k2", "--json")
+    assert len(json.loads(answers)["answers"]) == 2
+
+
+def splits(path: Path, pairs: list[tuple[str, str]], **options: object) -> dict[str, int]:
+    config = PrepareConfig(**{"relation": "effect", "encoder": "none", "filter": "none", **options})  # type: ignore[arg-type]
+    manifest, _ = prepare([str(write_tsv(path / "pairs.tsv", pairs))], str(path / "c"), config)
+    assert manifest.shared_sentences == 0
+    return manifest.relations["effect"].splits
+
+
+@pytest.mark.parametrize(
+    ("number", "options", "dev", "reason"),
+    [
+        (192, {"dev": 10}, 10, "as many as were asked for"),
+        (100, {}, 10, "the usual limit: a tenth of a small corpus"),
+        (100, {"dev": 90}, 25, "more than a quarter is never held out"),
+        (3, {}, 0, "too few to hold out any"),
+        (100, {"dev": 0}, 0, "none were asked for"),
+    ],
+)
+def test_small_corpora_hold_out_what_was_asked_for(
+    tmp_path: Path, number: int, options: dict[str, int], dev: int, reason: str
+) -> None:
+    pairs = [(f"the {n} lamp broke", f"it was dark in room {n}") for n in range(number)]
+    assert splits(tmp_path, pairs, **options)["dev"] == dev, reason
+
+
+def test_pairs_that_share_sentences_are_held_out_together(tmp_path: Path) -> None:
+    """Five answers to each of twenty causes: no pair could be held out alone."""
+    pairs = [(f"the {n} lamp broke", f"it was dark {n} times {m}") for n in range(20) for m in range(5)]
+    found = splits(tmp_path, pairs, dev=10, test=5)
+    assert found == {"train": 85, "dev": 10, "test": 5}
+
+
+def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(cod3s: Run, tmp_path: Path) -> None:
+    write_tsv(tmp_path / "pairs.tsv", [("the lamp broke", f"it was too dark to read page {n}") for n in range(40)])
+    made = cod3s("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
+    assert made.returncode == 0, made.stderr
+    assert "effect has no dev pairs: nearly all pairs are connected" in made.stderr
+    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    assert failed.returncode == 1
+    assert "the corpus has no dev pairs: nearly all pairs are connected" in failed.stderr
+    assert "add pairs whose sentences occur in no other pair" in failed.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_train_names_the_option_that_helps(cod3s: Run, tmp_path: Path) -> None:
+    write_tsv(tmp_path / "pairs.tsv", own_pairs(40))
+    done(cod3s, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
+    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    assert "prepare it again with --dev 100" in failed.stderr
+    assert not (tmp_path / "run").exists()
