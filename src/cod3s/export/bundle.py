@@ -163,6 +163,7 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
     vocabulary = open_vocabulary(partial / "tokens.model", bundle)
     if shape.causal:
         for name in names:
+            (partial / "models" / name).mkdir(parents=True)
             convert_causal(
                 run / name / "model",
                 partial / "models" / name,

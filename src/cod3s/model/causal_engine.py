@@ -19,7 +19,7 @@ from cod3s.model.engine import COMPUTE, SEEDING, LogProbs, Request
 from cod3s.model.parts import joined_parts
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
-from cod3s.tokens.vocabulary import PAD, UNKNOWN, Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 _BATCH_ROWS = 160  # requests times beams or samples
 _BATCH_TOKENS = 1536  # for scoring
@@ -61,8 +61,6 @@ class CausalEngine:
         if only is not None:
             options["suppress_sequences"] = self._all_but(tuple(only))
             options["min_length"] = max_tokens
-        else:
-            options["suppress_sequences"] = self._never_in_text
         return self._generate(self._model, requests, max_tokens, options)
 
     def sample(
@@ -80,7 +78,6 @@ class CausalEngine:
             "num_hypotheses": samples if top_k > 1 else 1,  # with one token to choose from, all draws are equal
             "sampling_topk": min(top_k, len(self._names)),
             "sampling_temperature": temperature,
-            "suppress_sequences": self._never_in_text,
         }
         parts = [requests[start : start + _DRAWN_TOGETHER] for start in range(0, len(requests), _DRAWN_TOGETHER)]
 
@@ -90,7 +87,7 @@ class CausalEngine:
 
         with ThreadPoolExecutor(self._threads) as workers:
             drawn = [hypotheses for part in workers.map(draw, range(len(parts))) for hypotheses in part]
-        copies = samples // int(options["num_hypotheses"])  # type: ignore[call-overload]
+        copies = samples // int(options["num_hypotheses"])
         return [sorted(row * copies, key=lambda h: -h.log_prob / h.length) for row in drawn]
 
     def score(
@@ -129,11 +126,6 @@ class CausalEngine:
 
     def cuts(self, source: str) -> bool:
         return next(iter(self._readers.values())).cuts(source)
-
-    @cached_property
-    def _never_in_text(self) -> list[list[str]]:
-        """Tags, signature tokens and padding: what a text does not hold."""
-        return [[name] for name in (PAD, UNKNOWN, *self._names[self._vocabulary.text_size :])]
 
     def _all_but(self, kept: tuple[int, ...]) -> list[list[str]]:
         if kept not in self._suppressed:
