@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from cod3s.decode.baselines.torch_search.loop import Choice, continuing, search
-from cod3s.decode.baselines.torch_search.model import TorchModel
+from cod3s.decode.baselines.beam import Choice, continuing, search
+from cod3s.decode.baselines.torch_model import TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from cod3s.decode.baselines.torch_search.model import Decoding, TorchModel
+from cod3s.decode.baselines.torch_model import Decoding, TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis

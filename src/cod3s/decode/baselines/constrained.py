@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from cod3s.decode.baselines.torch_search.automaton import HELD, Alternatives, build_automata
-from cod3s.decode.baselines.torch_search.loop import Choice, search
-from cod3s.decode.baselines.torch_search.model import TorchModel
+from cod3s.decode.baselines.automaton import HELD, Alternatives, build_automata
+from cod3s.decode.baselines.beam import Choice, search
+from cod3s.decode.baselines.torch_model import TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
