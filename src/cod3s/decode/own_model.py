@@ -17,7 +17,7 @@ from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.model.reader import Reader
-from cod3s.model.transformers_engine import TransformersEngine
+from cod3s.model.transformers_engine import TransformersEngine, forbid_others
 from cod3s.records import AnswerSet
 from cod3s.signatures.signer import Signer
 from cod3s.text import clean
@@ -41,8 +41,7 @@ class SignatureProcessor:
         position = input_ids.shape[1] - 1
         if position >= len(self.allowed):
             return scores.index_fill(1, scores.new_tensor(self.signature_ids).long(), float("-inf"))
-        columns = scores.new_tensor(self.allowed[position]).long()
-        return scores.new_full(scores.shape, float("-inf")).index_copy(1, columns, scores[:, columns])
+        return forbid_others(scores, self.allowed[position])
 
 
 class TwoStage:
@@ -99,7 +98,9 @@ class TwoStage:
         """
         config = DEFAULT.with_values(k=1, signature_beam=n)
         (hypotheses,) = find_signatures(self._writer, [check_source(source)], config)
-        return [(self._words.read_signature(one.tokens) or "", one.log_prob) for one in hypotheses]
+        return [
+            (self._words.read_signature(hypothesis.tokens) or "", hypothesis.log_prob) for hypothesis in hypotheses
+        ]
 
     def sentences(
         self,

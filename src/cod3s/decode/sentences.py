@@ -32,7 +32,7 @@ Bins = list[list[Candidate]]
 
 def write_sentences(models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]) -> list[Bins]:
     """The candidates of each source and signature, best first; all of them go to the engine together."""
-    signatures = [[one.signature for one in row] for row in chosen]
+    signatures = [[signature.signature for signature in row] for row in chosen]
     bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, batch.config)
     if batch.config.rerank_sentences == "mmi":
         backward = need_backward(models, batch.relation)

@@ -214,7 +214,7 @@ def _with_bins(
     known: dict[str, Bin] = {}
     if file := models.bins(relation):
         with file as bins:
-            known = bins.find([one.signature for signatures in chosen for one in signatures])
+            known = bins.find([signature.signature for signatures in chosen for signature in signatures])
 
     def described(signature: ChosenSignature) -> ChosenSignature:
         bin = known.get(signature.signature)

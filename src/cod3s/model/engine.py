@@ -1,7 +1,4 @@
-"""The engine that runs an exported model: search, sample, score and weigh, on CTranslate2, without torch.
-
-Requests in, hypotheses out, all batched; knows nothing about relations, signatures or what scores are for.
-"""
+"""The `Engine` protocol (search, sample, score, weigh) and the engine of bundles: CTranslate2, without torch."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -87,12 +84,12 @@ class Engine(Protocol):
         ...
 
     def cuts(self, source: str) -> bool:
-        """Whether the source is longer than the encoder reads; what is over is left out."""
+        """Whether the source is longer than the encoder reads; the rest is left out."""
         ...
 
 
 class FastEngine:
-    """An engine's model folder, open. One single-threaded worker a core: batches run side by side."""
+    """An exported model, open. One single-threaded worker per core: batches run side by side."""
 
     def __init__(
         self,

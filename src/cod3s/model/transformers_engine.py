@@ -38,8 +38,13 @@ class _OnlyTokens:
     ids: tuple[int, ...]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        columns = scores.new_tensor(self.ids).long()
-        return scores.new_full(scores.shape, float("-inf")).index_copy(1, columns, scores[:, columns])
+        return forbid_others(scores, self.ids)
+
+
+def forbid_others(scores: Any, ids: Sequence[int]) -> Any:
+    """The scores (rows, vocabulary) with -inf for every id that is not among `ids`."""
+    columns = scores.new_tensor(ids).long()
+    return scores.new_full(scores.shape, float("-inf")).index_copy(1, columns, scores[:, columns])
 
 
 class TransformersEngine:

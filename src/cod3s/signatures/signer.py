@@ -139,14 +139,14 @@ def open_encoder(id: str) -> Encoder:
     kind = id.partition(":")[0]
     names = [kind] if kind in ENCODERS else []  # the embedded model
     names += [id] if kind == "sbert" else []  # a model that the id names
-    found: list[str] = []
+    others: list[str] = []
     for name in names:
         encoder = load_encoder(name)
         if encoder.id == id:
             return encoder
-        found.append(encoder.id)
+        others.append(encoder.id)
     raise EncoderError(
-        f"the encoder {id} is not at hand" + (f", only {' and '.join(found)}" if found else ""),
+        f"the encoder {id} is not at hand" + (f", only {' and '.join(others)}" if others else ""),
         hint="open it with load_encoder and pass it to cod3s.load(…, encoder=…), or with --encoder",
     )
 
