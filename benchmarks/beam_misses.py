@@ -10,7 +10,8 @@ from pathlib import Path
 from time import process_time
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.players import open_players
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.models import open_models
 from cod3s.decode.signatures import find_signatures
 from cod3s.text import for_modelling
 
@@ -22,17 +23,18 @@ def main() -> None:
     parser.add_argument("--sources", type=int, default=20)
     parser.add_argument("--best", type=int, default=100)
     arguments = parser.parse_args()
-    players = open_players(arguments.bundle)
-    player, words = players.signature(arguments.relation), players.vocabulary
+    models = open_models(arguments.bundle)
+    model = models.signature(arguments.relation)
     sources = [for_modelling(text) for text in bench_sentences(arguments.sources)]
     found, seconds = {}, {}
     for search in ("beam", "exact"):
         start = process_time()
-        rows = find_signatures(player, words, sources, search=search, best=arguments.best)
+        config = DecodeConfig(k=1, signature_search=search, signature_beam=arguments.best)
+        rows = find_signatures(model, sources, config)
         seconds[search] = (process_time() - start) / len(sources)
         found[search] = [[one.tokens for one in own] for own in rows]
     pairs = list(zip(found["beam"], found["exact"], strict=True))
-    print(f"sources {len(sources)} | best {arguments.best} | bundle {players.facts.name}")
+    print(f"sources {len(sources)} | best {arguments.best} | bundle {models.facts.name}")
     print("| true best | missed by the beam | sources with a miss |\n|---|---|---|")
     for first in (1, 3, 10, arguments.best):
         missed = [len(set(exact[:first]) - set(beam)) for beam, exact in pairs]

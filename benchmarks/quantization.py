@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cod3s import load
-from cod3s.decode.players import open_players
+from cod3s.decode.models import open_models
 from cod3s.records import AnswerSet
 from cod3s.train.pairs import read_rows
 
@@ -23,14 +23,14 @@ SCORED, ANSWERED = 500, 40
 
 def token_scores(bundle: str, relation: str, corpus: Path, compute: str) -> np.ndarray:
     """Mean log-probability a token of each dev target, end included."""
-    players = open_players(Path(bundle), compute=compute)
-    player, words = players.sentence(relation), players.vocabulary
+    models = open_models(Path(bundle), compute=compute)
+    model, words = models.sentence(relation), models.vocabulary
     rows = read_rows(corpus, relation, "dev").first(SCORED)
     requests = [
-        player.request(source, words.encode_signature(signature))
+        model.request(source, words.encode_signature(signature))
         for source, signature in zip(rows.source, rows.signature, strict=True)
     ]
-    scored = player.engine.score(requests, [words.encode_text(target) for target in rows.target])
+    scored = model.engine.score(requests, [words.encode_text(target) for target in rows.target])
     return np.array([one.log_prob / one.length for one in scored])
 
 

@@ -1,8 +1,11 @@
 """The Hamming rule against its own definition."""
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.errors import SignatureError
@@ -78,3 +81,68 @@ def test_blocks_do_not_change_what_the_definition_keeps(
     assert found.kept.tolist() == by_definition(rows, min_hamming, k)
     assert sorted(found.order().tolist()) == list(range(len(rows)))
     assert (np.diff(found.others) > 0).all()
+
+
+# Signatures as strings, and the modes
+
+SIGNATURES = st.lists(st.text("01", min_size=8, max_size=8), min_size=1, max_size=40, unique=True)
+
+
+def differ(a: str, b: str) -> int:
+    return sum(x != y for x, y in zip(a, b, strict=True))
+
+
+def greedy(signatures: Sequence[str], k: int, t: int) -> list[int]:
+    """The rule as the paper says it."""
+    kept: list[int] = []
+    for row, signature in enumerate(signatures):
+        if all(differ(signature, signatures[other]) > t for other in kept):
+            kept.append(row)
+    return kept[:k]
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_the_hamming_rule_is_greedy_in_rank_order(signatures: list[str], k: int, t: int) -> None:
+    strict = keep_apart(signatures, t, k, "strict")
+    assert strict.kept.tolist() == greedy(signatures, k, t)
+    assert strict.min_hamming == t
+    assert all(differ(signatures[a], signatures[b]) > t for a, b in combinations(strict.kept, 2))
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_relaxing_stops_at_the_largest_t_that_gives_k(signatures: list[str], k: int, t: int) -> None:
+    found = keep_apart(signatures, t, k, "relax")
+    enough = [lower for lower in range(t, -1, -1) if len(greedy(signatures, k, lower)) == k]
+    assert found.min_hamming == (enough[0] if enough else 0)
+    assert found.kept.tolist() == greedy(signatures, k, found.min_hamming)
+    assert len(found.kept) == min(k, len(signatures))
+
+
+@settings(max_examples=200)
+@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
+def test_refilling_demotes_and_drops_nothing_that_is_needed(signatures: list[str], k: int, t: int) -> None:
+    kept = greedy(signatures, k, t)
+    left = [row for row in range(len(signatures)) if row not in kept]
+    assert keep_apart(signatures, t, k, "refill").kept.tolist() == (kept + left)[:k]
+
+
+APART = [
+    ("one is always kept", ["0000"], 3, 9, "relax", (0,), 0),
+    ("k = 1 needs no distance", ["0000", "1111"], 1, 4, "strict", (0,), 4),
+    ("the better of two near ones stays", ["0000", "0001", "1111"], 2, 2, "strict", (0, 2), 2),
+    ("distance t itself is too near", ["0000", "0011"], 2, 2, "strict", (0,), 2),
+    ("relaxed by one", ["0000", "0011"], 2, 2, "relax", (0, 1), 1),
+    ("none given", [], 3, 2, "relax", (), 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("why", "signatures", "k", "t", "mode", "rows", "reached"), APART, ids=[why for why, *_ in APART]
+)
+def test_the_modes_keep(
+    why: str, signatures: list[str], k: int, t: int, mode: str, rows: tuple[int, ...], reached: int
+) -> None:
+    found = keep_apart(signatures, t, k, mode)
+    assert (tuple(found.kept), found.min_hamming) == (rows, reached)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from cod3s.bench.decoding import STAGES, bench_decoding
-from cod3s.bench.peer import Peer
-from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences, make_random_bundle
+from cod3s.bench.decoding import STAGES, bench_decoding, open_peer
+from cod3s.bench.random_bundle import INVERSE, RELATION, RandomBundle, made_sentences, make_random_bundle
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.players import Players, open_players
-from cod3s.decode.rerank import score_sentences_backward, score_signatures_backward
+from cod3s.decode.models import BundleModels, open_models
+from cod3s.decode.rerank import need_backward, need_inverse, score_sentences_backward, score_signatures_backward
+from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.errors import Cod3sError
 from cod3s.records import Hypothesis
@@ -24,30 +24,65 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> RandomBundle:
 
 
 @pytest.fixture(scope="module")
-def players(bundle: RandomBundle) -> Players:
-    return open_players(bundle.folders["float32"], threads=1)
+def models(bundle: RandomBundle) -> BundleModels:
+    return open_models(bundle.folders["float32"], threads=1)
 
 
-def test_both_find_the_same_signatures(bundle: RandomBundle, players: Players) -> None:
-    words = bundle.vocabulary
-    ours = find_signatures(players.signature(RELATION), words, SOURCES, search="beam", best=8)
+@pytest.fixture(scope="module")
+def peer(bundle: RandomBundle) -> BundleModels:
+    return open_peer(bundle, 1)
+
+
+def test_both_find_the_same_signatures(models: BundleModels, peer: BundleModels) -> None:
+    config = DecodeConfig(k=1, signature_beam=8)
+    ours = find_signatures(models.signature(RELATION), SOURCES, config)
     before = torch.get_num_threads()
-    theirs = Peer(bundle, 1).find_signatures(SOURCES, 8)
+    theirs = find_signatures(peer.signature(RELATION), SOURCES, config)
     assert torch.get_num_threads() == before, "the threads of the process are left as they were"
-    assert [[one.tokens for one in own] for own in ours] == theirs
+    for row, peer_row in zip(ours, theirs, strict=True):
+        assert [one.tokens for one in row] == [one.tokens for one in peer_row]
+        assert [one.log_prob for one in row] == pytest.approx([one.log_prob for one in peer_row], abs=1e-3)
 
 
-def test_both_score_backwards_alike(bundle: RandomBundle, players: Players) -> None:
-    words, peer = bundle.vocabulary, Peer(bundle, 1)
-    inverse, backward = players.inverse(RELATION), players.backward(RELATION)
-    assert inverse is not None
-    assert backward is not None
-    signatures = [tuple(words.encode_signature(one)) for one in ("010101", "111000")]
+def test_both_write_the_same_sentences(models: BundleModels, peer: BundleModels) -> None:
+    config = DecodeConfig(beam=4, max_tokens=5)
+    ours, theirs = (
+        write_candidates(each.sentence(RELATION), SOURCES, [["010101", "111000"]] * 2, config)
+        for each in (models, peer)
+    )
+    for bins, peer_bins in zip(ours, theirs, strict=True):
+        for bin, peer_bin in zip(bins, peer_bins, strict=True):
+            assert [one.text for one in bin] == [one.text for one in peer_bin]
+            assert [one.forward for one in bin] == pytest.approx([one.forward for one in peer_bin], abs=1e-3)
+
+
+def test_both_score_backwards_alike(models: BundleModels, peer: BundleModels) -> None:
+    signatures = [tuple(models.vocabulary.encode_signature(one)) for one in ("010101", "111000")]
     found = [[Hypothesis(tokens, 0.0, 6) for tokens in signatures]]
-    (ours,) = score_signatures_backward(inverse, words, SOURCES[:1], found)
-    assert peer.score_signatures(SOURCES[0], signatures) == pytest.approx(ours, abs=1e-3)
-    scores = score_sentences_backward(backward, words, [(SOURCES[0], one) for one in SOURCES])
-    assert peer.score_sentences(SOURCES[0], SOURCES) == pytest.approx(list(scores.values()), abs=1e-3)
+    pairs = [(SOURCES[0], sentence) for sentence in SOURCES]
+    (ours,), (theirs,) = (
+        score_signatures_backward(need_inverse(each, RELATION), SOURCES[:1], found) for each in (models, peer)
+    )
+    assert theirs == pytest.approx(ours, abs=1e-3)
+    ours_by_pair, theirs_by_pair = (
+        score_sentences_backward(need_backward(each, RELATION), pairs) for each in (models, peer)
+    )
+    assert theirs_by_pair == pytest.approx(ours_by_pair, abs=1e-3)
+
+
+def test_the_peer_weighs_and_samples_as_the_protocol_says(models: BundleModels, peer: BundleModels) -> None:
+    ours, theirs = models.plain(INVERSE), peer.plain(INVERSE)
+    tokens = range(5, 12)
+    requests = [theirs.request(source) for source in SOURCES]
+    assert theirs.engine.weigh(requests, tokens) == pytest.approx(ours.engine.weigh(requests, tokens), abs=1e-3)
+    options = {"samples": 3, "top_k": 5, "temperature": 1.0, "max_tokens": 4}
+    drawn = theirs.engine.sample(requests, **options, seed=1)
+    assert drawn == theirs.engine.sample(requests, **options, seed=1)
+    for request, hypotheses in zip(requests, drawn, strict=True):
+        scored = theirs.engine.score([request] * 3, [one.tokens for one in hypotheses], end=False)
+        for hypothesis, score in zip(hypotheses, scored, strict=True):
+            if hypothesis.length == len(hypothesis.tokens):  # cut off before an end
+                assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-3)
 
 
 def test_every_stage_is_timed(bundle: RandomBundle) -> None:
@@ -59,5 +94,5 @@ def test_every_stage_is_timed(bundle: RandomBundle) -> None:
 
 
 def test_random_weights_need_a_shape_from_scratch(tmp_path: Path) -> None:
-    with pytest.raises(Cod3sError, match="no random weights"):
+    with pytest.raises(Cod3sError, match="random weights"):
         make_random_bundle(tmp_path, "warm")

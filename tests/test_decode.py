@@ -2,23 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from math import log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.check import keep_faithful
-from cod3s.decode.choice import Taken, Weights, choose
+from cod3s.decode.choice import Taken, Weights, choose, fresh_first, is_stale, keep_faithful
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
-from cod3s.decode.distance import keep_apart
-from cod3s.decode.freshness import fresh_first, is_stale
-from cod3s.decode.players import Player, Players, open_players
+from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.decode.rerank import (
     mean_log_prob,
     rank,
@@ -26,8 +22,8 @@ from cod3s.decode.rerank import (
     score_sentences_backward,
     score_signatures_backward,
 )
-from cod3s.decode.sentences import Candidate, write_sentences
-from cod3s.decode.signatures import find_signatures, group_tokens, read_signature
+from cod3s.decode.sentences import Candidate, write_candidates
+from cod3s.decode.signatures import find_signatures, group_tokens
 from cod3s.decode.systems import SYSTEMS, find_system
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
@@ -52,17 +48,21 @@ def words(pieces: Path) -> Vocabulary:
 # Stage 1: the exact search
 
 
-def all_signatures(player: Player, words: Vocabulary, source: str) -> list[tuple[float, str]]:
+def searching(search: str, best: int) -> DecodeConfig:
+    return DecodeConfig(k=1, signature_search=search, signature_beam=best)
+
+
+def all_signatures(model: RoleModel, source: str) -> list[tuple[float, str]]:
     """Every signature with its log-probability, likeliest first, by looking at all of them."""
     rows: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    for group in group_tokens(words):
-        weights = player.engine.weigh([player.request(source, tokens) for _, tokens in rows], group)
+    for group in group_tokens(model.words):
+        weights = model.engine.weigh([model.request(source, tokens) for _, tokens in rows], group)
         rows = [
             (total + float(weight), (*tokens, token))
             for (total, tokens), row in zip(rows, weights, strict=True)
             for token, weight in zip(group, row, strict=True)
         ]
-    return sorted(((total, read_signature(words, tokens) or "") for total, tokens in rows), reverse=True)
+    return sorted(((total, model.words.read_signature(tokens) or "") for total, tokens in rows), reverse=True)
 
 
 @pytest.mark.parametrize("bits_per_token", [1, 2, 4, 6])
@@ -72,16 +72,16 @@ def test_the_exact_search_finds_the_true_best(
     bits_per_token: int, positional: bool, seed: int, pieces: Path
 ) -> None:
     words = Vocabulary(pieces, ["<t>"], SignatureTokens(6, bits_per_token, positional))
-    player = Player(FakeEngine(seed), words.id("<t>"))
-    found = find_signatures(player, words, ["a", "b"], search="exact", best=20)
+    model = RoleModel(FakeEngine(seed), words, (words.id("<t>"),))
+    found = find_signatures(model, ["a", "b"], searching("exact", 20))
     for source, own in zip(("a", "b"), found, strict=True):
-        wanted = all_signatures(player, words, source)[:20]
-        assert [read_signature(words, one.tokens) for one in own] == [name for _, name in wanted]
+        wanted = all_signatures(model, source)[:20]
+        assert [words.read_signature(one.tokens) for one in own] == [name for _, name in wanted]
         assert [one.log_prob for one in own] == pytest.approx([total for total, _ in wanted])
 
 
 def test_the_exact_search_can_go_on_to_the_last_signature(words: Vocabulary) -> None:
-    (found,) = find_signatures(Player(FakeEngine(1), 0), words, ["a"], search="exact", best=1000)
+    (found,) = find_signatures(RoleModel(FakeEngine(1), words, (0,)), ["a"], searching("exact", 1000))
     assert len({one.tokens for one in found}) == 64
     assert sum(2.718281828459045**one.log_prob for one in found) == pytest.approx(1.0)
 
@@ -89,18 +89,18 @@ def test_the_exact_search_can_go_on_to_the_last_signature(words: Vocabulary) -> 
 def test_the_exact_search_asks_in_batches(words: Vocabulary) -> None:
     """All sources in step: a few calls, not one a prefix."""
     engine = FakeEngine(2)
-    find_signatures(Player(engine, 0), words, [str(number) for number in range(20)], search="exact", best=10)
+    find_signatures(RoleModel(engine, words, (0,)), [str(number) for number in range(20)], searching("exact", 10))
     assert len(engine.calls) < 20 < sum(number for _, number in engine.calls)
 
 
 def test_on_a_trained_model_exact_agrees_with_brute_force_and_the_beam_is_near(tiny_bundle: TinyBundle) -> None:
-    players = open_players(tiny_bundle.exact)
-    player, words = players.signature("effect"), players.vocabulary
-    exact = find_signatures(player, words, SOURCES, search="exact", best=30)
+    models = open_models(tiny_bundle.exact)
+    model = models.signature("effect")
+    exact = find_signatures(model, SOURCES, searching("exact", 30))
     for source, own in zip(SOURCES, exact, strict=True):
-        wanted = all_signatures(player, words, source)[:30]
+        wanted = all_signatures(model, source)[:30]
         assert [one.log_prob for one in own] == pytest.approx([total for total, _ in wanted], abs=1e-3)
-    beam = find_signatures(player, words, SOURCES, search="beam", best=30)
+    beam = find_signatures(model, SOURCES, searching("beam", 30))
     assert [own[0].tokens for own in beam] == [own[0].tokens for own in exact]
     shared = [len({one.tokens for one in a} & {one.tokens for one in b}) for a, b in zip(beam, exact, strict=True)]
     assert min(shared) >= 20
@@ -110,74 +110,9 @@ def test_a_beam_of_misplaced_tokens_gives_way_to_the_exact_search(words: Vocabul
     """Positional tokens in the wrong order write no signature; a model that has learned little does that."""
     good = tuple(words.encode_signature("011011"))
     engine = FakeEngine(3, found=lambda request: [Hypothesis(good[::-1], -1.0, 3)] * 10)
-    player = Player(engine, 0)
-    found = find_signatures(player, words, ["a"], search="beam", best=5)
-    assert found == find_signatures(player, words, ["a"], search="exact", best=5)
-
-
-# The Hamming rule
-
-SIGNATURES = st.lists(st.text("01", min_size=8, max_size=8), min_size=1, max_size=40, unique=True)
-
-
-def differ(a: str, b: str) -> int:
-    return sum(x != y for x, y in zip(a, b, strict=True))
-
-
-def greedy(signatures: Sequence[str], k: int, t: int) -> list[int]:
-    """The rule as the paper says it."""
-    kept: list[int] = []
-    for place, signature in enumerate(signatures):
-        if all(differ(signature, signatures[other]) > t for other in kept):
-            kept.append(place)
-    return kept[:k]
-
-
-@settings(max_examples=200)
-@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
-def test_the_hamming_rule_is_greedy_in_rank_order(signatures: list[str], k: int, t: int) -> None:
-    strict = keep_apart(signatures, k, min_hamming=t, mode="strict")
-    assert list(strict.places) == greedy(signatures, k, t)
-    assert strict.min_hamming == t
-    assert all(differ(signatures[a], signatures[b]) > t for a, b in combinations(strict.places, 2))
-
-
-@settings(max_examples=200)
-@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
-def test_relaxing_stops_at_the_largest_t_that_gives_k(signatures: list[str], k: int, t: int) -> None:
-    found = keep_apart(signatures, k, min_hamming=t, mode="relax")
-    enough = [lower for lower in range(t, -1, -1) if len(greedy(signatures, k, lower)) == k]
-    assert found.min_hamming == (enough[0] if enough else 0)
-    assert list(found.places) == greedy(signatures, k, found.min_hamming)
-    assert len(found.places) == min(k, len(signatures))
-
-
-@settings(max_examples=200)
-@given(SIGNATURES, st.integers(1, 12), st.integers(0, 8))
-def test_refilling_demotes_and_drops_nothing_that_is_needed(signatures: list[str], k: int, t: int) -> None:
-    kept = greedy(signatures, k, t)
-    left = [place for place in range(len(signatures)) if place not in kept]
-    assert list(keep_apart(signatures, k, min_hamming=t, mode="refill").places) == (kept + left)[:k]
-
-
-APART = [
-    ("one is always kept", ["0000"], 3, 9, "relax", (0,), 0),
-    ("k = 1 needs no distance", ["0000", "1111"], 1, 4, "strict", (0,), 4),
-    ("the better of two near ones stays", ["0000", "0001", "1111"], 2, 2, "strict", (0, 2), 2),
-    ("distance t itself is too near", ["0000", "0011"], 2, 2, "strict", (0,), 2),
-    ("relaxed by one", ["0000", "0011"], 2, 2, "relax", (0, 1), 1),
-    ("none given", [], 3, 2, "relax", (), 2),
-]
-
-
-@pytest.mark.parametrize(
-    ("why", "signatures", "k", "t", "mode", "places", "reached"), APART, ids=[why for why, *_ in APART]
-)
-def test_keep_apart(
-    why: str, signatures: list[str], k: int, t: int, mode: str, places: tuple[int, ...], reached: int
-) -> None:
-    found = keep_apart(signatures, k, min_hamming=t, mode=mode)
-    assert (found.places, found.min_hamming) == (places, reached)
+    model = RoleModel(engine, words, (0,))
+    found = find_signatures(model, ["a"], searching("beam", 5))
+    assert found == find_signatures(model, ["a"], searching("exact", 5))
 
 
 # Reranking
@@ -190,31 +125,31 @@ def test_mmi_orders_by_the_weighted_sum(scores: list[tuple[float, float]], weigh
     found = rank([f for f, _ in scores], [b for _, b in scores], weight)
     sums = [f + weight * b for f, b in scores]
     assert [row.score for row in found] == sorted(sums, reverse=True)
-    assert all((row.forward, row.backward) == scores[row.place] for row in found)
-    assert sorted(row.place for row in found) == list(range(len(scores)))
+    assert all((row.forward, row.backward) == scores[row.position] for row in found)
+    assert sorted(row.position for row in found) == list(range(len(scores)))
 
 
 def test_equal_scores_keep_their_order() -> None:
-    assert [row.place for row in rank([-1.0, -1.0, -0.5], [-2.0, -2.0, -2.5], 1.0)] == [0, 1, 2]
+    assert [row.position for row in rank([-1.0, -1.0, -0.5], [-2.0, -2.0, -2.5], 1.0)] == [0, 1, 2]
 
 
 def test_the_papers_weight_of_signatures_is_in_effect_the_backward_score() -> None:
     """With lambda 1000 a difference of 0.01 backward outweighs one of 9 forward."""
-    assert [row.place for row in rank([-0.1, -9.0], [-3.01, -3.0], 1000.0)] == [1, 0]
+    assert [row.position for row in rank([-0.1, -9.0], [-3.01, -3.0], 1000.0)] == [1, 0]
 
 
 @given(st.lists(st.floats(-20, 0), min_size=1, max_size=20), st.integers(0, 1000), st.floats(0, 3))
 def test_bins_of_one_size_leave_the_forward_order(log_probs: list[float], count: int, weight: float) -> None:
     found = [Hypothesis((1,), value, 4) for value in log_probs]
     rows = rank_against_prior(found, [count] * len(found), sentences=10_000, bits=8, weight=weight)
-    values = [found[row.place].log_prob for row in rows]
+    values = [found[row.position].log_prob for row in rows]
     assert values == pytest.approx(sorted(log_probs, reverse=True))
 
 
 def test_the_prior_takes_back_what_a_large_bin_gives() -> None:
     found = [Hypothesis((1,), log(0.02), 4), Hypothesis((2,), log(0.01), 4), Hypothesis((3,), log(0.001), 4)]
     rows = rank_against_prior(found, [99, 9, 9], sentences=1000, bits=8, weight=1.0)
-    assert [row.place for row in rows] == [1, 0, 2]
+    assert [row.position for row in rows] == [1, 0, 2]
     assert rows[0].score == pytest.approx(log(0.01) - log(10 / 1256))
     assert rows[0].forward == pytest.approx(log(0.01) / 4)
 
@@ -226,7 +161,7 @@ def test_backward_scores_of_signatures_belong_to_their_source(words: Vocabulary)
 
     found = [[Hypothesis((1, 2), 0, 2)], [], [Hypothesis((3,), 0, 1), Hypothesis((4,), 0, 1)]]
     sources = ["the baker won", "x", "they"]
-    backward = score_signatures_backward(Player(FakeEngine(scored=scored), 7), words, sources, found)
+    backward = score_signatures_backward(RoleModel(FakeEngine(scored=scored), words, (7,)), sources, found)
     first, last = len(words.encode_text(sources[0])), len(words.encode_text(sources[2]))
     assert backward == [
         [pytest.approx((-10 - 10_000 * first) / (first + 1))],
@@ -238,7 +173,7 @@ def test_backward_scores_of_signatures_belong_to_their_source(words: Vocabulary)
 def test_backward_scores_of_sentences_are_asked_for_once_each_in_one_call(words: Vocabulary) -> None:
     engine = FakeEngine(scored=lambda request, tokens: -float(len(request.source or "")))
     pairs = [("a", "she won"), ("a", "she won"), ("b", "she won"), ("a", "they fell")]
-    found = score_sentences_backward(Player(engine, 7), words, pairs)
+    found = score_sentences_backward(RoleModel(engine, words, (7,)), pairs)
     assert set(found) == set(pairs)
     assert engine.calls == [("score", 3)]
 
@@ -251,10 +186,10 @@ def test_both_conventions_of_the_forward_score(words: Vocabulary) -> None:
     tokens = tuple(words.encode_text("she won"))
     written = Hypothesis(tokens, -3.0, len(tokens) + 1)
     engine = FakeEngine(found=lambda request: [written], scored=lambda request, tokens: -1.5)
-    player = Player(engine, 7)
+    model = RoleModel(engine, words, (7,))
     for normalise, wanted in (("text", -3.0 / written.length), ("original", -4.5 / (written.length + 3))):
         config = DecodeConfig(normalise=normalise)
-        (((one,),),) = write_sentences(player, words, ["a"], [["011011"]], config)
+        (((one,),),) = write_candidates(model, ["a"], [["011011"]], config)
         assert one == Candidate("she won", pytest.approx(wanted), pytest.approx(wanted))
 
 
@@ -263,7 +198,7 @@ def test_a_text_written_in_two_ways_is_one_candidate_with_its_better_score(words
     spelt = tuple(words.id(f"{letter}") for letter in "▁")
     found = [Hypothesis((*spelt, *whole), -9.0, 9), Hypothesis(whole, -2.0, 4), Hypothesis((), -0.1, 1)]
     engine = FakeEngine(found=lambda request: found)
-    ((own,),) = write_sentences(Player(engine, 7), words, ["a"], [["000000"]], DEFAULT)
+    ((own,),) = write_candidates(RoleModel(engine, words, (7,)), words, ["a"], [["000000"]], DEFAULT)
     assert [(one.text, one.forward) for one in own] == [("she won", -0.5)]
 
 
@@ -390,13 +325,15 @@ def test_a_misspelt_system_is_told_the_nearest() -> None:
 def test_the_signature_role_is_played_by_the_sentence_role_where_it_is_absent(tiny_bundle: TinyBundle) -> None:
     from dataclasses import replace
 
-    players = open_players(tiny_bundle.exact)
-    roles = {relation: dict(own) for relation, own in players.facts.models.items()}
+    models = open_models(tiny_bundle.exact)
+    roles = {relation: dict(own) for relation, own in models.facts.models.items()}
     for own in roles.values():
         del own["signature"]
-    without = Players(replace(players.facts, models=roles), players.vocabulary, lambda name: FakeEngine())
+    without = BundleModels(
+        models.folder, replace(models.facts, models=roles), models.vocabulary, lambda name: FakeEngine()
+    )
     assert without.signature("effect") == without.sentence("effect")
-    assert players.signature("effect").tag != players.sentence("effect").tag
+    assert models.signature("effect").start != models.sentence("effect").start
 
 
 def test_mean_log_prob_counts_the_end() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cod3s.decode.players import Player, Players, open_players
+from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.errors import BundleError
 from cod3s.model.engine import Request
 from cod3s.model.reader import open_reader
@@ -18,8 +18,8 @@ SIGNATURE = "01001110"
 
 
 @pytest.fixture(scope="module")
-def players(tiny_bundle: TinyBundle) -> Players:
-    return open_players(tiny_bundle.exact)
+def models(tiny_bundle: TinyBundle) -> BundleModels:
+    return open_models(tiny_bundle.exact)
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +29,19 @@ def torch_model(tiny_bundle: TinyBundle) -> Any:
     return quiet_transformers().MarianMTModel.from_pretrained(tiny_bundle.run / "shared" / "model").eval()
 
 
-def asked(players: Players, case: str) -> tuple[Player, tuple[int, ...]]:
+def asked(models: BundleModels, case: str) -> tuple[RoleModel, tuple[int, ...]]:
     if case == "plain":
-        return players.plain("effect"), ()
-    return players.sentence("effect"), tuple(players.vocabulary.encode_signature(SIGNATURE))
+        return models.plain("effect"), ()
+    return models.sentence("effect"), tuple(models.vocabulary.encode_signature(SIGNATURE))
 
 
 def torch_beams(
-    torch_model: Any, players: Players, request: Request, beam: int, **lengths: int
+    torch_model: Any, models: BundleModels, request: Request, beam: int, **lengths: int
 ) -> list[tuple[tuple[int, ...], float]]:
     """(tokens without the end, log-probability a token) as transformers' `generate` gives them."""
     import torch
 
-    words = players.vocabulary
+    words = models.vocabulary
     read = open_reader(SHAPES["tiny"], words, Path()).read(request.source or "")
     with torch.no_grad():
         found = torch_model.generate(
@@ -63,119 +63,119 @@ def torch_beams(
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_plain_beams_are_those_of_transformers(source: str, players: Players, torch_model: Any) -> None:
-    player = players.plain("effect")
-    request = player.request(source)
-    (found,) = player.engine.search([request], beam=8, best=8, max_tokens=20)
-    wanted = torch_beams(torch_model, players, request, 8, max_new_tokens=20)
+def test_plain_beams_are_those_of_transformers(source: str, models: BundleModels, torch_model: Any) -> None:
+    model = models.plain("effect")
+    request = model.request(source)
+    (found,) = model.engine.search([request], beam=8, best=8, max_tokens=20)
+    wanted = torch_beams(torch_model, models, request, 8, max_new_tokens=20)
     assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
     assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_beams_after_a_forced_signature_are_those_of_transformers(
-    source: str, players: Players, torch_model: Any
+    source: str, models: BundleModels, torch_model: Any
 ) -> None:
     """A fixed number of tokens: where texts end, the engine's normalisation also counts the prefix's tokens."""
-    player, given = asked(players, "sentence")
-    request = player.request(source, given)
-    (found,) = player.engine.search([request], beam=6, best=6, max_tokens=4)
-    wanted = torch_beams(torch_model, players, request, 6, min_new_tokens=4, max_new_tokens=4)
+    model, given = asked(models, "sentence")
+    request = model.request(source, given)
+    (found,) = model.engine.search([request], beam=6, best=6, max_tokens=4)
+    wanted = torch_beams(torch_model, models, request, 6, min_new_tokens=4, max_new_tokens=4)
     assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
     assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_best_sentence_of_a_signature_is_that_of_transformers(
-    source: str, players: Players, torch_model: Any
+    source: str, models: BundleModels, torch_model: Any
 ) -> None:
-    player, given = asked(players, "sentence")
-    request = player.request(source, given)
-    (found,) = player.engine.search([request], beam=8, best=8, max_tokens=20)
+    model, given = asked(models, "sentence")
+    request = model.request(source, given)
+    (found,) = model.engine.search([request], beam=8, best=8, max_tokens=20)
     best = max(found, key=lambda one: one.log_prob / one.length)
-    tokens, score = torch_beams(torch_model, players, request, 8, max_new_tokens=20)[0]
+    tokens, score = torch_beams(torch_model, models, request, 8, max_new_tokens=20)[0]
     assert best.tokens == tokens
     assert best.log_prob / best.length == pytest.approx(score, abs=1e-4)
 
 
 @pytest.mark.parametrize("case", ["plain", "sentence"])
 @pytest.mark.parametrize("max_tokens", [1, 3, 20])
-def test_score_reproduces_what_search_reported(case: str, max_tokens: int, players: Players) -> None:
+def test_score_reproduces_what_search_reported(case: str, max_tokens: int, models: BundleModels) -> None:
     """Also for hypotheses that the limit cut before their end: their length is one less than scored."""
-    player, given = asked(players, case)
-    request = player.request(SOURCES[0], given)
-    (found,) = player.engine.search([request], beam=6, best=6, max_tokens=max_tokens)
+    model, given = asked(models, case)
+    request = model.request(SOURCES[0], given)
+    (found,) = model.engine.search([request], beam=6, best=6, max_tokens=max_tokens)
     for one in found:
-        (scored,) = player.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
+        (scored,) = model.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
         assert scored.tokens == one.tokens
         assert scored.length == one.length
         assert scored.log_prob == pytest.approx(one.log_prob, abs=1e-4)
 
 
-def test_score_reproduces_what_sample_reported(players: Players) -> None:
+def test_score_reproduces_what_sample_reported(models: BundleModels) -> None:
     """At any temperature, a sample's score is what the model itself thinks of it."""
-    player = players.plain("effect")
-    request = player.request(SOURCES[1])
-    drawn = player.engine.sample([request], samples=6, top_k=20, temperature=1.7, max_tokens=20, seed=5)[0]
+    model = models.plain("effect")
+    request = model.request(SOURCES[1])
+    drawn = model.engine.sample([request], samples=6, top_k=20, temperature=1.7, max_tokens=20, seed=5)[0]
     for one in drawn:
-        (scored,) = player.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
+        (scored,) = model.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
         assert scored.log_prob == pytest.approx(one.log_prob, abs=1e-4)
 
 
-def test_a_request_alone_gets_what_it_gets_in_a_batch(players: Players) -> None:
+def test_a_request_alone_gets_what_it_gets_in_a_batch(models: BundleModels) -> None:
     """Sources and prefixes of several lengths, in one call and one by one."""
-    player, given = asked(players, "sentence")
+    model, given = asked(models, "sentence")
     sources = [*SOURCES, "", "the nurse " * 15, None]
-    requests = [player.request(source, given[:length]) for source in sources for length in (0, 1, len(given))]
-    together = player.engine.search(requests, beam=4, best=4, max_tokens=12)
-    alone = [player.engine.search([request], beam=4, best=4, max_tokens=12)[0] for request in requests]
+    requests = [model.request(source, given[:length]) for source in sources for length in (0, 1, len(given))]
+    together = model.engine.search(requests, beam=4, best=4, max_tokens=12)
+    alone = [model.engine.search([request], beam=4, best=4, max_tokens=12)[0] for request in requests]
     assert [[one.tokens for one in own] for own in together] == [[one.tokens for one in own] for own in alone]
     firsts = [own[0].tokens for own in together]
-    scored = player.engine.score(requests, firsts)
-    singly = [player.engine.score([a], [b])[0] for a, b in zip(requests, firsts, strict=True)]
+    scored = model.engine.score(requests, firsts)
+    singly = [model.engine.score([a], [b])[0] for a, b in zip(requests, firsts, strict=True)]
     assert [one.log_prob for one in scored] == pytest.approx([one.log_prob for one in singly], abs=1e-4)
 
 
 def test_the_same_seed_draws_the_same_on_one_engine_and_on_another(
-    tiny_bundle: TinyBundle, players: Players
+    tiny_bundle: TinyBundle, models: BundleModels
 ) -> None:
-    def draw(player: Player, seed: int) -> list[list[Hypothesis]]:
-        requests = [player.request(source) for source in SOURCES * 4]  # more than are drawn together
-        return player.engine.sample(requests, samples=6, top_k=10, temperature=1.5, max_tokens=20, seed=seed)
+    def draw(model: RoleModel, seed: int) -> list[list[Hypothesis]]:
+        requests = [model.request(source) for source in SOURCES * 4]  # more than are drawn together
+        return model.engine.sample(requests, samples=6, top_k=10, temperature=1.5, max_tokens=20, seed=seed)
 
-    player = players.plain("effect")
-    first = draw(player, 7)
-    player.engine.search([player.request(SOURCES[0])], beam=3, best=1, max_tokens=5)
-    assert draw(player, 7) == first
-    assert draw(open_players(tiny_bundle.exact, threads=1).plain("effect"), 7) == first
-    assert draw(player, 8) != first
+    model = models.plain("effect")
+    first = draw(model, 7)
+    model.engine.search([model.request(SOURCES[0])], beam=3, best=1, max_tokens=5)
+    assert draw(model, 7) == first
+    assert draw(open_models(tiny_bundle.exact, threads=1).plain("effect"), 7) == first
+    assert draw(model, 8) != first
     assert first[:3] != first[9:], "each part draws from a seed of its own"
 
 
-def test_no_more_tokens_are_drawn_from_than_there_are(players: Players) -> None:
-    player = players.plain("effect")
-    many = 10 * len(players.vocabulary)
-    requests = [player.request(SOURCES[0])]
-    drawn = player.engine.sample(requests, samples=2, top_k=many, temperature=1.0, max_tokens=5, seed=1)
+def test_no_more_tokens_are_drawn_from_than_there_are(models: BundleModels) -> None:
+    model = models.plain("effect")
+    many = 10 * len(models.vocabulary)
+    requests = [model.request(SOURCES[0])]
+    drawn = model.engine.sample(requests, samples=2, top_k=many, temperature=1.0, max_tokens=5, seed=1)
     assert len(drawn[0]) == 2
 
 
-def test_no_requests_give_no_results(players: Players) -> None:
-    engine = players.plain("effect").engine
+def test_no_requests_give_no_results(models: BundleModels) -> None:
+    engine = models.plain("effect").engine
     assert engine.search([], beam=3, best=3, max_tokens=5) == []
     assert engine.sample([], samples=3, top_k=3, temperature=1.0, max_tokens=5, seed=1) == []
     assert engine.score([], []) == []
     assert engine.weigh([], [1, 2]).shape == (0, 2)
 
 
-def test_weights_are_what_torch_gives_among_the_tokens(players: Players, torch_model: Any) -> None:
+def test_weights_are_what_torch_gives_among_the_tokens(models: BundleModels, torch_model: Any) -> None:
     import torch
 
-    player, given = asked(players, "sentence")
-    words = players.vocabulary
+    model, given = asked(models, "sentence")
+    words = models.vocabulary
     tokens = list(range(words.first_signature, len(words)))
-    requests = [player.request(source, given[:length]) for source in SOURCES for length in (0, 1, 2)]
-    weights = player.engine.weigh(requests, tokens)
+    requests = [model.request(source, given[:length]) for source in SOURCES for length in (0, 1, 2)]
+    weights = model.engine.weigh(requests, tokens)
     reader = open_reader(SHAPES["tiny"], words, Path())
     for request, row in zip(requests, weights, strict=True):
         with torch.no_grad():
@@ -186,21 +186,23 @@ def test_weights_are_what_torch_gives_among_the_tokens(players: Players, torch_m
         assert np.exp(row).sum() == pytest.approx(1.0)
 
 
-def test_only_these_tokens_are_written(players: Players) -> None:
-    player, words = players.signature("effect"), players.vocabulary
+def test_only_these_tokens_are_written(models: BundleModels) -> None:
+    model, words = models.signature("effect"), models.vocabulary
     only = range(words.first_signature, len(words))
-    (found,) = player.engine.search([player.request(SOURCES[0])], beam=20, best=20, max_tokens=3, only=only)
+    (found,) = model.engine.search([model.request(SOURCES[0])], beam=20, best=20, max_tokens=3, only=only)
     assert all(len(one.tokens) == one.length == 3 and set(one.tokens) <= set(only) for one in found)
 
 
 @pytest.mark.parametrize(("compute", "most"), [("float32", 0.02), ("int8", 0.1)])
-def test_int8_stays_near_to_float32(compute: str, most: float, tiny_bundle: TinyBundle, players: Players) -> None:
+def test_int8_stays_near_to_float32(
+    compute: str, most: float, tiny_bundle: TinyBundle, models: BundleModels
+) -> None:
     """Computed in int8, 0.035 nats a token between the scores, the same best text for 87 of 96 sources."""
-    small = open_players(tiny_bundle.small, compute=compute)
-    player, own = players.plain("effect"), small.plain("effect")
+    small = open_models(tiny_bundle.small, compute=compute)
+    model, own = models.plain("effect"), small.plain("effect")
     sources = [f"{who} {event} {where}" for who in WHO for where in WHERE[:3] for event in EVENTS]
-    requests = [player.request(source) for source in sources]
-    exact = [found[0] for found in player.engine.search(requests, beam=4, best=4, max_tokens=20)]
+    requests = [model.request(source) for source in sources]
+    exact = [found[0] for found in model.engine.search(requests, beam=4, best=4, max_tokens=20)]
     near = [found[0] for found in own.engine.search(requests, beam=4, best=4, max_tokens=20)]
     assert sum(a.tokens == b.tokens for a, b in zip(exact, near, strict=True)) >= 0.75 * len(sources)
     scored = own.engine.score(requests, [one.tokens for one in exact])
@@ -216,15 +218,15 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize(("source", "cut", "why"), LENGTHS, ids=[why for *_, why in LENGTHS])
-def test_sources_of_any_length_are_read_and_scored(source: str, cut: bool, why: str, players: Players) -> None:
-    player = players.plain("effect")
-    assert player.engine.cuts(source) is cut
-    request = player.request(source)
-    (found,) = player.engine.search([request], beam=3, best=3, max_tokens=10_000)
+def test_sources_of_any_length_are_read_and_scored(source: str, cut: bool, why: str, models: BundleModels) -> None:
+    model = models.plain("effect")
+    assert model.engine.cuts(source) is cut
+    request = model.request(source)
+    (found,) = model.engine.search([request], beam=3, best=3, max_tokens=10_000)
     assert found
     assert max(len(one.tokens) for one in found) < SHAPES["tiny"].max_tokens
-    pieces = players.vocabulary.encode_text(source)
-    (scored,) = player.engine.score([request], [pieces])
+    pieces = models.vocabulary.encode_text(source)
+    (scored,) = model.engine.score([request], [pieces])
     assert len(scored.tokens) <= SHAPES["tiny"].max_tokens
     assert np.isfinite(scored.log_prob)
 
@@ -236,4 +238,4 @@ def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Pat
     model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
     model.write_bytes(model.read_bytes()[:5000])
     with pytest.raises(BundleError, match="cannot be opened"):
-        open_players(tmp_path / "bundle").plain("effect")
+        open_models(tmp_path / "bundle").plain("effect")

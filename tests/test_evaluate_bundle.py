@@ -93,7 +93,7 @@ def test_outputs_of_other_settings_never_mix(tmp_path: Path) -> None:
 
 def test_the_oracle_writes_in_the_gold_bin(opened: Opened, tmp_path: Path) -> None:
     written = generate_outputs(opened.generator, DATA, named("cod3s-oracle-mmi"), tmp_path)
-    gold = opened.generator.checker.sign([item.target for item in ITEMS])
+    gold = opened.generator.signer.signatures([item.target for item in ITEMS])
     assert [[answer.signature for answer in own.answers] for own in written["cod3s-oracle-mmi"]] == [
         [signature] for signature in gold
     ]
@@ -111,9 +111,9 @@ def test_likelihoods_are_those_of_the_engine_in_any_batch(opened: Opened) -> Non
         (alone,) = model.score_pairs([pair])
         for name in ("forward", "target_alone", "backward", "source_alone"):
             assert getattr(alone, name) == pytest.approx(getattr(scores, name), abs=0.02)
-    player = opened.players.plain("effect")
+    player = opened.models.plain("effect")
     (score,) = player.engine.score(
-        [player.request(ITEMS[0].source)], [opened.players.vocabulary.encode_text(ITEMS[0].target)]
+        [player.request(ITEMS[0].source)], [opened.models.vocabulary.encode_text(ITEMS[0].target)]
     )
     assert together[0].forward == pytest.approx(score.log_prob / score.length, abs=0.02)
 
@@ -165,7 +165,7 @@ def test_signature_inference_is_better_than_guessing_the_largest_bins(
         for event, effects in EVENTS.items()
         for effect in effects
     ]
-    found = score_guessing(tiny_bundle.small, opened.players, opened.generator.checker, items, FAST)
+    found = score_guessing(tiny_bundle.small, opened.models, opened.generator.signer, items, FAST)
     assert set(found) == {"beam", "mmi", MOST_FREQUENT}
     recalls = {
         name: {(row.depth, row.radius): row.recall for row in own["effect"].recalls} for name, own in found.items()

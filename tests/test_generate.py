@@ -15,8 +15,8 @@ import cod3s as package
 from cod3s.bundle import read_facts
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.players import Players, open_players
-from cod3s.decode.sources import MAX_CHARACTERS
+from cod3s.decode.models import BundleModels, open_models
+from cod3s.decode.request import MAX_CHARACTERS
 from cod3s.decode.systems import SYSTEMS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
 from cod3s.files.disk import read_json, write_json
@@ -171,7 +171,7 @@ def test_signatures_of_the_user_are_written_in(generator: Generator) -> None:
 def test_a_signature_changes_what_is_written(generator: Generator) -> None:
     """Each of the grammar's two effects is likelier in its own bin than in the other's."""
     effects = ["the baker phoned a locksmith at home", "the baker slept in the garden at home"]
-    bins = generator.checker.sign(effects)
+    bins = generator.signer.signatures(effects)
     options = QUICK.with_values(per_bin=6, beam=20, rerank_sentences="none")
 
     def scores(signature: str) -> dict[str, float]:
@@ -184,7 +184,7 @@ def test_a_signature_changes_what_is_written(generator: Generator) -> None:
 
 def test_checked_answers_know_the_signature_that_they_have(generator: Generator) -> None:
     found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(check=True))
-    assert [one.realised for one in found] == generator.checker.sign(texts(found))
+    assert [one.realised for one in found] == generator.signer.signatures(texts(found))
     assert all(one.hamming == differ(one.signature, one.realised) for one in found)
 
 
@@ -392,12 +392,12 @@ def test_without_a_signature_role_the_sentence_role_infers_signatures(
     tiny_bundle: TinyBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same vocabulary without the roles: what a run of `plain` and `sentence` exports."""
-    whole = open_players(tiny_bundle.small)
+    whole = open_models(tiny_bundle.small)
     engine = whole.sentence("effect").engine
     roles = {"effect": {"plain": "shared", "sentence": "shared"}}
     generator = load(tiny_bundle.small)
-    fewer = Players(replace(whole.facts, models=roles), whole.vocabulary, lambda name: engine)
-    monkeypatch.setattr(generator, "_players", fewer)
+    fewer = BundleModels(whole.folder, replace(whole.facts, models=roles), whole.vocabulary, lambda name: engine)
+    monkeypatch.setattr(generator, "_models", fewer)
     found = generator.generate(SOURCES[0], "effect", options=QUICK)
     assert len(found) == 3
     assert found.settings["rerank_signatures"] == "none"
@@ -473,7 +473,7 @@ def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundl
     like = "the baker slept in the garden at home"
     done = cod3s("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
     (answer,) = json.loads(done.stdout)["answers"]
-    assert [answer["signature"]] == generator.checker.sign([like])
+    assert [answer["signature"]] == generator.signer.signatures([like])
 
 
 WRONG_CALLS = [

@@ -12,13 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.baselines.torch_search import (
-    TorchModel,
-    constrained_beam_search,
-    diverse_beam_search,
-    open_torch_model,
-)
-from cod3s.decode.baselines.torch_search.automaton import build_automata
+from cod3s.decode.baselines.automaton import build_automata
+from cod3s.decode.baselines.constrained import constrained_beam_search
+from cod3s.decode.baselines.diverse import diverse_beam_search
+from cod3s.decode.baselines.torch_model import TorchModel, open_torch_model
 from cod3s.encode.weights import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle import _write_torch

@@ -12,10 +12,11 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 import cod3s
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.own_model import TwoStage, add_signature_tokens
 from cod3s.errors import Cod3sError
 from cod3s.signatures import from_text, hamming, pack
 from cod3s.tokens.vocabulary import SignatureTokens
-from cod3s.twostage import TwoStage, add_signature_tokens
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -114,8 +115,8 @@ def test_the_prefix_is_what_the_tokenizer_makes_of_a_target(two: TwoStage) -> No
 
 def test_sentences_follow_their_signature_and_hold_no_signature_token(two: TwoStage) -> None:
     signatures = ["000000", "011011", "111111"]
-    together = two.sentences(SOURCE, signatures, beam=3, max_new_tokens=6)
-    alone = [two.sentences(SOURCE, [signature], beam=3, max_new_tokens=6)[0] for signature in signatures]
+    together = two.sentences(SOURCE, signatures, beam=3, max_tokens=6)
+    alone = [two.sentences(SOURCE, [signature], beam=3, max_tokens=6)[0] for signature in signatures]
     assert [text for text, _ in together] == [text for text, _ in alone]
     assert [score for _, score in together] == pytest.approx([score for _, score in alone], abs=1e-4)
     assert all("<" not in text for text, _ in together)
@@ -136,15 +137,12 @@ def test_the_score_of_a_sentence_is_its_mean_log_probability(two: TwoStage) -> N
     logits = two.model(**two.tokenizer(SOURCE, return_tensors="pt"), decoder_input_ids=found[None, :-1]).logits[0]
     steps = torch.log_softmax(logits, dim=-1)[len(prefix) - 1 :]
     mean = steps.gather(1, found[len(prefix) :, None]).mean()
-    assert two.sentences(SOURCE, ["010101"], beam=3, max_new_tokens=6)[0][1] == pytest.approx(
-        float(mean), abs=1e-4
-    )
+    assert two.sentences(SOURCE, ["010101"], beam=3, max_tokens=6)[0][1] == pytest.approx(float(mean), abs=1e-4)
 
 
 def test_both_stages_give_answers_whose_signatures_lie_apart(two: TwoStage) -> None:
-    answers = two.generate(
-        SOURCE, 3, relation="effect", min_hamming=1, signature_beam=64, sentence_beam=2, max_new_tokens=6
-    )
+    options = DecodeConfig(min_hamming=1, signature_beam=64, beam=8, max_tokens=6)
+    answers = two.generate(SOURCE, 3, relation="effect", options=options)
     packed = [pack(from_text(answer.signature)) for answer in answers.answers]
     assert len(packed) == 3
     assert all(hamming(a, b) > 1 for n, a in enumerate(packed) for b in packed[:n])
@@ -153,7 +151,8 @@ def test_both_stages_give_answers_whose_signatures_lie_apart(two: TwoStage) -> N
 
 
 def test_more_answers_than_signatures_are_as_many_as_there_are(two: TwoStage) -> None:
-    answers = two.generate(SOURCE, 100, sentence_beam=2, max_new_tokens=3)
+    # A beam that is wider than the number of bins finds a new text for each of them.
+    answers = two.generate(SOURCE, 100, options=DecodeConfig(beam=80, max_tokens=3))
     assert len({answer.signature for answer in answers.answers}) == len(answers.answers) == 64
 
 
@@ -192,7 +191,7 @@ def test_tokens_with_other_names_can_be_used() -> None:
 
 def test_a_causal_model_and_a_beam_of_one_are_refused(two: TwoStage) -> None:
     causal = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=30, n_embd=8, n_layer=1, n_head=1))
-    with pytest.raises(Cod3sError, match="no encoder-decoder"):
+    with pytest.raises(Cod3sError, match="not an encoder-decoder"):
         TwoStage(causal, two.tokenizer, two.tokens)
     with pytest.raises(Cod3sError, match="beam of 1"):
         two.sentences(SOURCE, ["000000"], beam=1)

@@ -102,7 +102,7 @@ def test_bins_can_be_asked_for(client: httpx.Client, generator: Generator) -> No
     record = client.post("/api/generate", json={**ASK, "signatures": wanted}).json()
     assert [one["signature"] for one in record["answers"]] == wanted
     record = client.post("/api/generate", json={**ASK, "like": like}).json()
-    assert [one["signature"] for one in record["answers"]] == generator.checker.sign([like])
+    assert [one["signature"] for one in record["answers"]] == generator.signer.signatures([like])
 
 
 def test_a_record_without_answers_is_a_record(client: httpx.Client) -> None:

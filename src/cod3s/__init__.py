@@ -19,7 +19,7 @@ _HOME = {
     "build_bins": "cod3s.bins",
     "sign": "cod3s.signatures.signer",
     "select": "cod3s.selection",
-    "TwoStage": "cod3s.twostage",
+    "TwoStage": "cod3s.decode.own_model",
     "SignatureTokens": "cod3s.tokens.vocabulary",
     "diversify": "cod3s.asking",
     "diversify_async": "cod3s.asking",

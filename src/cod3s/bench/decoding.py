@@ -1,28 +1,27 @@
-"""Measures decoding: the two stages with MMI on random weights, against the same computation by the peer.
+"""Measure decoding: the two stages with MMI on random weights, on our engine and on its peer.
 
-Both take turns in one run on the same weights, beams and lengths; random weights hardly ever end a text, so every
-hypothesis has `max_tokens` tokens on both sides. Ratios are also given in processor time, which with one thread
-does not depend on what else the machine does meanwhile.
+The peer is transformers: the same weights, beams and lengths, with its `generate` and forward passes, batched and
+with its cache. Random weights hardly ever end a text, so every hypothesis has `max_tokens` tokens on both sides.
+Ratios are also given in processor time, which with one thread does not depend on the machine's other work.
 """
 
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
-from cod3s.bench.peer import Ids, Peer
 from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences
+from cod3s.bundle import read_facts
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.distance import keep_apart
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.players import Players, open_players
-from cod3s.decode.rerank import mean_log_prob, rank, score_sentences_backward, score_signatures_backward
-from cod3s.decode.sentences import write_sentences
-from cod3s.decode.signatures import find_signatures, read_signature
+from cod3s.decode.models import BundleModels, open_models
+from cod3s.decode.rerank import need_backward
+from cod3s.decode.sentences import rerank_candidates, write_candidates
+from cod3s.decode.signatures import find_signatures, keep_signatures_apart, rank_signatures
 from cod3s.errors import Progress
-from cod3s.tokens.vocabulary import Vocabulary
+from cod3s.model.transformers_engine import TransformersEngine
 
 STAGES = ("signatures", "rerank signatures", "sentences", "rerank sentences")
 
@@ -32,7 +31,7 @@ Times = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class StageSpeed:
-    """Seconds an input that a stage takes here and at the peer; ratios above 1 are in our favour."""
+    """Seconds per input that a stage takes here and at the peer; ratios above 1 are in our favour."""
 
     stage: str
     int8: float
@@ -59,23 +58,52 @@ def bench_decoding(
     bundle: RandomBundle, sources: Sequence[str], config: DecodeConfig, *, threads: int, progress: Progress
 ) -> list[StageSpeed]:
     """The stages' times on the same sources, and their sum in the last row."""
-    players = {name: open_players(folder, threads, compute=name) for name, folder in bundle.folders.items()}
-    peer = Peer(bundle, threads)
+    models = {name: open_models(folder, threads, compute=name) for name, folder in bundle.folders.items()}
+    models["peer"] = open_peer(bundle, threads)
     warm = config.with_values(k=1, signature_beam=2, beam=2, max_tokens=2)
-    runs: dict[str, Callable[[Sequence[str], DecodeConfig], Times]] = {
-        "int8": lambda texts, options: _ours(players["int8"], texts, options),
-        "float32": lambda texts, options: _ours(players["float32"], texts, options),
-        "peer": lambda texts, options: _peer(peer, bundle.vocabulary, texts, options),
-    }
     times: dict[str, Times] = {}
-    for name, run in runs.items():
-        run(sources[:1], warm)
-        times[name] = run(sources, config)
+    for name, competitor in models.items():
+        time_stages(competitor, sources[:1], warm)
+        times[name] = time_stages(competitor, sources, config)
         progress(1)
-    for own in times.values():
-        walls, processors = zip(*own.values(), strict=True)
-        own["all"] = sum(walls), sum(processors)
-    return [_speed(stage, {name: times[name][stage] for name in runs}, len(sources)) for stage in (*STAGES, "all")]
+    for stages in times.values():
+        walls, processors = zip(*stages.values(), strict=True)
+        stages["all"] = sum(walls), sum(processors)
+    return [
+        _speed(stage, {name: times[name][stage] for name in models}, len(sources)) for stage in (*STAGES, "all")
+    ]
+
+
+def open_peer(bundle: RandomBundle, threads: int) -> BundleModels:
+    """The bundle's models on transformers instead of our engine."""
+
+    def open_engine(name: str) -> TransformersEngine:
+        return TransformersEngine(
+            bundle.models[name],
+            bundle.reader,
+            end=bundle.vocabulary.end,
+            threads=threads,
+            settings={"early_stopping": True},
+        )
+
+    folder = bundle.folders["float32"]
+    return BundleModels(folder, read_facts(folder), bundle.vocabulary, open_engine)
+
+
+def time_stages(models: BundleModels, sources: Sequence[str], config: DecodeConfig) -> Times:
+    """The parts of both stages as `Generator` runs them, each timed."""
+    clock = _Clock()
+    found = find_signatures(models.signature(RELATION), sources, config)
+    clock.stop("signatures")
+    rankings = rank_signatures(models, RELATION, sources, found, config)
+    chosen = [keep_signatures_apart(ranking, config, []) for ranking in rankings]
+    clock.stop("rerank signatures")
+    signatures = [[signature.signature for signature in row] for row in chosen]
+    bins = write_candidates(models.sentence(RELATION), sources, signatures, config)
+    clock.stop("sentences")
+    rerank_candidates(need_backward(models, RELATION), sources, bins, config.sentence_weight)
+    clock.stop("rerank sentences")
+    return clock.times
 
 
 def _speed(stage: str, times: Times, inputs: int) -> StageSpeed:
@@ -101,13 +129,15 @@ def bench_growth(
     *,
     progress: Progress,
 ) -> list[Growth]:
-    """How time and memory grow with inputs and k: one row a case."""
+    """How time and memory grow with inputs and k: one row per case."""
     rows = []
     generator.generate(made_sentences(2, 5), relation, 1, options=config.with_values(max_tokens=2))
     for inputs, k in cases:
         sources = made_sentences(inputs, seed=inputs)
         clock = _Clock()
-        answers = sum(len(found) for found in generator.generate_many(sources, relation, k, options=config))
+        answers = sum(
+            len(answer_set) for answer_set in generator.generate_many(sources, relation, k, options=config)
+        )
         clock.stop("all")
         wall, processor = clock.times["all"]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -136,58 +166,6 @@ def bench_first_answer(folder: Path, relation: str, config: DecodeConfig, thread
         marks.append(perf_counter())
     load_time, first, later = (b - a for a, b in pairwise(marks))
     return FirstAnswer(generator.facts.name, load_time, first, later)
-
-
-def _ours(players: Players, sources: Sequence[str], config: DecodeConfig) -> Times:
-    """The stages as `Generator` runs them, each timed."""
-    clock, words = _Clock(), players.vocabulary
-    found = find_signatures(
-        players.signature(RELATION), words, sources, search="beam", best=max(config.signature_beam, config.k)
-    )
-    clock.stop("signatures")
-    inverse, backward = players.inverse(RELATION), players.backward(RELATION)
-    assert inverse is not None
-    assert backward is not None
-    scores = score_signatures_backward(inverse, words, sources, found)
-    chosen = []
-    for own, backwards in zip(found, scores, strict=True):
-        ranked = rank([mean_log_prob(one) for one in own], backwards, config.signature_weight)
-        names = [read_signature(words, own[row.place].tokens) or "" for row in ranked]
-        chosen.append([names[place] for place in _kept(names, config)])
-    clock.stop("rerank signatures")
-    bins = write_sentences(players.sentence(RELATION), words, sources, chosen, config)
-    clock.stop("sentences")
-    pairs = [(source, one.text) for source, own in zip(sources, bins, strict=True) for rows in own for one in rows]
-    score_sentences_backward(backward, words, pairs)
-    clock.stop("rerank sentences")
-    return clock.times
-
-
-def _peer(peer: Peer, words: Vocabulary, sources: Sequence[str], config: DecodeConfig) -> Times:
-    clock = _Clock()
-    found = peer.find_signatures(sources, config.signature_beam)
-    clock.stop("signatures")
-    chosen: list[list[Ids]] = []
-    for source, own in zip(sources, found, strict=True):
-        backwards = peer.score_signatures(source, own)
-        ranked = rank([0.0] * len(own), backwards, config.signature_weight)
-        names = [read_signature(words, own[row.place]) or "" for row in ranked]
-        chosen.append([own[ranked[place].place] for place in _kept(names, config)])
-    clock.stop("rerank signatures")
-    written = [
-        peer.write_sentences(source, own, config.beam, config.max_tokens)
-        for source, own in zip(sources, chosen, strict=True)
-    ]
-    clock.stop("sentences")
-    for source, bins in zip(sources, written, strict=True):
-        texts = dict.fromkeys(words.decode_text(tokens) for own in bins for tokens in own)
-        peer.score_sentences(source, list(texts))
-    clock.stop("rerank sentences")
-    return clock.times
-
-
-def _kept(names: Sequence[str], config: DecodeConfig) -> tuple[int, ...]:
-    return keep_apart(names, config.k, min_hamming=config.min_hamming, mode=config.apart).places
 
 
 class _Clock:

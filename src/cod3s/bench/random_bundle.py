@@ -1,4 +1,4 @@
-"""A bundle with random weights of any shape: what decoding costs does not depend on what was learned."""
+"""A bundle with random weights of any shape, for benchmarks: learned weights cost no more or less."""
 
 import random
 from dataclasses import dataclass
@@ -18,24 +18,8 @@ _MODELS = {
     RELATION: {"signature": "signature", "sentence": "sentence", "inverse": "inverse"},
     INVERSE: {"plain": "backward"},
 }
-_SYLLABLES = (
-    "ka",
-    "lo",
-    "mi",
-    "ren",
-    "sto",
-    "va",
-    "du",
-    "pel",
-    "tor",
-    "ni",
-    "bra",
-    "ze",
-    "gul",
-    "fi",
-    "mas",
-    "ro",
-)
+# Parts of made-up words.
+_PARTS = ("ka", "lo", "mi", "ren", "sto", "va", "du", "pel", "tor", "ni", "bra", "ze", "gul", "fi", "mas", "ro")
 
 
 @dataclass(frozen=True)
@@ -49,10 +33,10 @@ class RandomBundle:
 
 
 def make_random_bundle(folder: Path, shape: str, *, bits: int = 16, seed: int = 1234) -> RandomBundle:
-    """One model a role, as in the paper: one bit a token, the same two tokens at every position."""
+    """One model per role, as in the paper: one bit per token, the same two tokens at every position."""
     if shape not in SHAPES or SHAPES[shape].warm:
-        scratch = [name for name, own in SHAPES.items() if not own.warm]
-        raise Cod3sError(f"no random weights of the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
+        scratch = [name for name, known in SHAPES.items() if not known.warm]
+        raise Cod3sError(f"random weights cannot have the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
     pieces = folder / "tokens.model"
     train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
     facts = {
@@ -75,7 +59,7 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = 16, seed: int = 
     vocabulary = open_vocabulary(pieces, facts["int8"])
     reader = open_reader(SHAPES[shape], vocabulary, Path())
     models: dict[str, Any] = {}
-    for number, name in enumerate(name for own in _MODELS.values() for name in own.values()):
+    for number, name in enumerate(_model_names()):
         models[name] = build_transformer(SHAPES[shape], vocabulary, seed=seed + number).eval()
         models[name].save_pretrained(folder / "torch" / name)
     folders = {quantization: folder / quantization for quantization in facts}
@@ -85,14 +69,18 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = 16, seed: int = 
 
 
 def made_sentences(number: int, seed: int) -> list[str]:
-    """Sentences of five to nine words that no language has, enough of them for any number of pieces."""
+    """Sentences of five to nine made-up words."""
     draw = random.Random(seed)
-    words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(8000)]
+    words = ["".join(draw.choices(_PARTS, k=draw.randint(1, 4))) for _ in range(8000)]
     return [" ".join(draw.choices(words, k=draw.randint(5, 9))) for _ in range(number)]
 
 
+def _model_names() -> list[str]:
+    return [name for roles in _MODELS.values() for name in roles.values()]
+
+
 def _write(folder: Path, output: Path, facts: BundleFacts, vocabulary: Vocabulary, reader: Reader) -> None:
-    for name in (name for own in _MODELS.values() for name in own.values()):
+    for name in _model_names():
         (output / "models" / name).mkdir(parents=True)
         convert_transformer(
             folder / "torch" / name,

@@ -169,7 +169,7 @@ def _generate_and_score(
         sizes=sizes,
         seed=seed,
         more_questions=questions,
-        inference=score_guessing(opened.folder, opened.players, opened.generator.checker, data.items, options),
+        inference=score_guessing(opened.folder, opened.models, opened.generator.signer, data.items, options),
     )
     write_report(output, summary, written, data.items)
     return summary

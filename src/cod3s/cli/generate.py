@@ -213,7 +213,7 @@ def _print_all(sets: Iterator[AnswerSet], advance: Progress, json: bool) -> int:
 
 def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
     """The bins that the user names, None where stage 1 is to infer them."""
-    wanted = [*signatures, *(generator.checker.sign(like) if like else [])]
+    wanted = [*signatures, *(generator.signer.signatures(like) if like else [])]
     return wanted or None
 
 

@@ -33,7 +33,7 @@ from cod3s.corpus.manifest import (
 )
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
-from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_vectors
+from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.encode import Encoder, load_encoder
@@ -183,7 +183,7 @@ class _Run:
         tasks = [folder.task(shard, self._wants_vectors(shard)) for shard in plan.shards]
         waiting = [(task,) for task in tasks if not task.done()]
         with self._stage("signing shards", len(waiting)) as progress:
-            self._engine.run(partial(Signer, self._config.encoder, code), waiting, progress)
+            self._engine.run(partial(ShardWriter, self._config.encoder, code), waiting, progress)
 
     def _wants_vectors(self, shard: Shard) -> bool:
         return self._config.bins and self._config.encoder != NO_ENCODER and shard.split == "train"

@@ -1,4 +1,4 @@
-"""The third step: sign a shard, and keep the vectors of its targets if bins are wanted.
+"""The third step of `prepare`: sign a shard, and keep the vectors of its targets where bins are wanted.
 
 Both sides are signed: a target's signature is what a model is asked to infer, a source's what the `inverse` role
 of the other relation starts from (appendix B: a model learns from pairs said in its direction of inference).
@@ -6,7 +6,7 @@ of the other relation starts from (appendix B: a model learns from pairs said in
 Each shard is signed by itself, so this step runs anywhere in parallel and resumes shard by shard.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cod3s.encode import Vectors, load_encoder
+from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
-from cod3s.signatures import Code, to_text
-from cod3s.signatures.signer import encode_sentences
+from cod3s.signatures import Code
+from cod3s.signatures.signer import Signer, encode_sentences
 
 NO_ENCODER = "none"
 """As an encoder's name: the pairs are filtered and split, but not signed."""
@@ -53,54 +54,49 @@ def file_facts(file: Location, name: str, rows: int) -> FileFacts:
     return FileFacts(name, rows, file.size() or 0, file.sha256())
 
 
-class Signer:
-    """Signs shards with one encoder, loaded once."""
+class ShardWriter:
+    """Writes signed shards; the encoder is loaded once. Without a code the shards stay unsigned."""
 
     def __init__(self, encoder: str, code: Code | None) -> None:
-        self._encoder = None if encoder == NO_ENCODER else load_encoder(encoder)
-        self._code = code
+        self._signer = Signer(load_encoder(encoder), code) if code and encoder != NO_ENCODER else None
 
     def __call__(self, task: ShardTask) -> None:
         with task.unsigned.system.open_input_file(task.unsigned.path) as file:
             table = pq.read_table(file)
-        if self._encoder is not None and self._code is not None:
-            table = self._signed(table, task)
+        if self._signer is not None:
+            table = _signed(self._signer, table, task)
         with task.signed.replaced() as stream:
             pq.write_table(table, stream, compression="zstd")
         task.facts.write_json(asdict(file_facts(task.signed, f"{task.name}.parquet", len(table))))
 
-    def _signed(self, table: pa.Table, task: ShardTask) -> pa.Table:
-        """The table with `signature` (the target's) and `source_signature`: strings of 0 and 1, in token order."""
-        targets, sources = (table[side].to_pylist() for side in ("target", "source"))
-        rows = {text: row for row, text in enumerate(dict.fromkeys(targets))}  # sentences repeat: each once
-        signatures: dict[str, str] = {}
-        blocks = []
-        for found, vectors in self._blocks(rows):
-            signatures |= found
-            blocks.append(vectors)
-        if task.vectors:
-            with task.vectors.replaced() as stream:
-                stream.write(np.concatenate(blocks)[[rows[text] for text in targets]].tobytes())
-        blocks.clear()
-        for found, _ in self._blocks(dict.fromkeys(text for text in sources if text not in signatures)):
-            signatures |= found
-        place = table.schema.get_field_index("target") + 1
-        for name, side in (("source_signature", sources), ("signature", targets)):
-            table = table.add_column(place, name, pa.array([signatures[text] for text in side]))
-        return table
 
-    def _blocks(self, texts: Iterable[str]) -> Iterator[tuple[dict[str, str], Vectors]]:
-        """The signatures and vectors of distinct texts, a block at a time."""
-        assert self._encoder is not None
-        assert self._code is not None
-        for block, vectors in encode_sentences(self._encoder, texts):
-            yield dict(zip(block, to_text(self._code.sign(vectors)), strict=True)), vectors
+def _signed(signer: Signer, table: pa.Table, task: ShardTask) -> pa.Table:
+    """The table with `signature` (the target's) and `source_signature`: strings of 0 and 1, in token order."""
+    targets, sources = (table[side].to_pylist() for side in ("target", "source"))
+    rows = {text: row for row, text in enumerate(dict.fromkeys(targets))}  # sentences repeat: each is signed once
+    signatures: dict[str, str] = {}
+    blocks = []
+    for block, vectors in encode_sentences(signer.encoder, rows):
+        signatures |= zip(block, signer.signatures_of(vectors), strict=True)
+        blocks.append(vectors)
+    if task.vectors:
+        with task.vectors.replaced() as stream:
+            stream.write(np.concatenate(blocks)[[rows[text] for text in targets]].tobytes())
+    blocks.clear()
+    unsigned = dict.fromkeys(text for text in sources if text not in signatures)
+    for block, vectors in encode_sentences(signer.encoder, unsigned):
+        signatures |= zip(block, signer.signatures_of(vectors), strict=True)
+    column = table.schema.get_field_index("target") + 1
+    for name, side in (("source_signature", sources), ("signature", targets)):
+        table = table.add_column(column, name, pa.array([signatures[text] for text in side]))
+    return table
 
 
 def read_vectors(tasks: list[ShardTask], dim: int) -> Iterator[tuple[list[str], Vectors]]:
     """The targets of signed shards with their vectors, a block at a time."""
     for task in tasks:
-        assert task.vectors is not None
+        if task.vectors is None:
+            raise Cod3sError(f"the shard {task.name} has no vectors on disk", hint="prepare the corpus again")
         with (
             task.signed.system.open_input_file(task.signed.path) as file,
             task.vectors.opened(compression=None) as stream,

@@ -1,1 +1,1 @@
-"""Decoding: a source and a bundle → k answers that mean different things."""
+"""Decoding: k answers that mean different things, in the two stages of the paper's section 3."""

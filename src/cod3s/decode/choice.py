@@ -1,26 +1,40 @@
-"""Which candidates become answers: each bin's candidates in, ranked, the chosen of each out; no text twice."""
+"""Choose the answers among the candidates: faithful to their bin, fresh, and no text twice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.decode.sentences import Candidate
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
+from cod3s.errors import Cod3sError
+from cod3s.signatures import from_text
+from cod3s.signatures.signer import Signer
+from cod3s.text import words
 
 Numbers = npt.NDArray[np.float64]
 
+_SMALL_WORDS = frozenset(
+    words(
+        "a an the this that these those i you he she it we they me him her us them my your his its our their who "
+        "what which there and or but so as if than to of in on at for with from by about into out up down off "
+        "over is are was were be been being am"
+    )
+)
+_STEM = 4  # letters that forms of a word share: enough to tell most words apart, as in the filter `copied`
+
 
 class Taken:
-    """What one source has been answered so far, and where that lies."""
+    """The answers to one source so far: their texts and vectors."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
         self._vectors: list[Vectors] = []
 
     def __contains__(self, candidate: Candidate) -> bool:
-        """Whether its text was taken; letters' case is no difference."""
+        """Whether its text was taken; upper and lower case are the same."""
         return candidate.text.casefold() in self._texts
 
     def add(self, candidate: Candidate) -> None:
@@ -29,40 +43,111 @@ class Taken:
             self._vectors.append(candidate.vector)
 
     def nearness(self, candidates: Sequence[Candidate]) -> Numbers:
-        """The cosine of each to the nearest answer so far; 0 where there is none yet."""
+        """The cosine of each candidate to the nearest answer so far; 0 while there are no answers."""
         if not self._vectors:
             return np.zeros(len(candidates))
-        cosines = np.array([one.vector for one in candidates]) @ np.array(self._vectors).T  # (candidates, answers)
+        vectors = np.array([candidate.vector for candidate in candidates])
+        cosines = vectors @ np.array(self._vectors).T  # (candidates, answers)
         nearest: Numbers = cosines.max(axis=1).astype(np.float64)
         return nearest
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What a bit off the bin costs a candidate, and what nearness to an answer of another bin does."""
+    """What each bit off the bin costs a candidate, and what nearness to an answer of another bin costs."""
 
     bit: float
     nearness: float
 
     def best(self, candidates: Sequence[Candidate], taken: Taken) -> int:
-        """The place of the candidate with the best score less these; one that is not stale, if there is one."""
-        scores = np.array([one.score for one in candidates])
-        off = np.array([one.hamming or 0 for one in candidates])
-        values = scores - self.bit * off - self.nearness * taken.nearness(candidates)
-        return min(range(len(candidates)), key=lambda place: (candidates[place].stale, -values[place]))
+        """The position of the candidate with the best score after these costs; fresh ones before stale ones."""
+        scores = np.array([candidate.score for candidate in candidates])
+        bits_off = np.array([candidate.hamming or 0 for candidate in candidates])
+        values = scores - self.bit * bits_off - self.nearness * taken.nearness(candidates)
+        return min(range(len(candidates)), key=lambda position: (candidates[position].stale, -values[position]))
 
 
-def choose(
-    bins: Sequence[Sequence[Candidate]], per_bin: int, taken: Taken, weights: Weights | None = None
-) -> list[list[Candidate]]:
-    """Of each bin `per_bin` that are not `taken`, to which they are added: the first, or the best by `weights`."""
-    return [_choose(own, per_bin, taken, weights) for own in bins]
+def choose_answers(
+    config: DecodeConfig, source: str, signatures: Sequence[str], bins: Bins, taken: Taken, signer: Signer | None
+) -> Bins:
+    """The best candidates of each of one source's bins that are not `taken`, to which they are added.
+
+    Where the options ask for it, candidates are signed, and weighed, ranked or filtered by their signatures.
+    """
+    if config.needs_encoder and signer is None:
+        raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
+    if signer and config.by_signature:
+        signed = realise(signer, bins, signatures)
+        bins = [keep_faithful(row, mode=config.faithful, within=config.faithful_within) for row in signed]
+    if config.fresh:
+        bins = [fresh_first(source, candidates) for candidates in bins]
+    weights = Weights(config.bit_weight, config.nearness_weight) if config.faithful == "weigh" else None
+    chosen = choose(bins, config.per_bin, taken, weights)
+    if signer and config.check and not config.by_signature:  # only what is returned needs to be signed
+        return realise(signer, chosen, signatures)
+    return chosen
 
 
-def _choose(own: Sequence[Candidate], per_bin: int, taken: Taken, weights: Weights | None) -> list[Candidate]:
-    kept: list[Candidate] = []
-    while len(kept) < per_bin and (left := [one for one in own if one not in taken]):
-        one = left[weights.best(left, taken) if weights else 0]
-        taken.add(one)
-        kept.append(one)
-    return kept
+def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
+    """The candidates with their vectors, the signatures they realise, and how far those are from the wanted ones.
+
+    Each text is encoded once.
+    """
+    texts = list(dict.fromkeys(candidate.text for candidates in bins for candidate in candidates))
+    vectors = signer.vectors(texts)
+    rows = dict(zip(texts, zip(vectors, signer.signatures_of(vectors), strict=True), strict=True))
+
+    def realised(candidate: Candidate, wanted: str) -> Candidate:
+        vector, signature = rows[candidate.text]
+        distance = int((from_text(signature) != from_text(wanted)).sum())
+        return replace(candidate, vector=vector, realised=signature, hamming=distance)
+
+    return [
+        [realised(candidate, wanted) for candidate in candidates]
+        for candidates, wanted in zip(bins, signatures, strict=True)
+    ]
+
+
+def keep_faithful(candidates: Sequence[Candidate], *, mode: str, within: int) -> list[Candidate]:
+    """One bin's candidates, ranked or filtered by how near their signatures are to the bin's."""
+    if mode == "rerank":
+        return sorted(candidates, key=lambda candidate: candidate.hamming or 0)
+    if mode == "filter":
+        return [candidate for candidate in candidates if (candidate.hamming or 0) <= within]
+    return list(candidates)
+
+
+def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates in their order, with stale ones marked and moved to the end.
+
+    Beams of a small model copy their source, and MMI likes that: nothing predicts a source better than its own
+    words.
+    """
+    marked = [replace(candidate, stale=is_stale(source, candidate.text)) for candidate in candidates]
+    return sorted(marked, key=lambda candidate: candidate.stale)
+
+
+def is_stale(source: str, text: str) -> bool:
+    """Whether `text` holds a content word twice, or no content word that `source` lacks."""
+    stems = _stems(text)
+    return len(set(stems)) < len(stems) or set(stems) <= set(_stems(source))
+
+
+def choose(bins: Bins, per_bin: int, taken: Taken, weights: Weights | None = None) -> Bins:
+    """From each bin, `per_bin` candidates that are not `taken`: the first ones, or the best by `weights`."""
+    return [_choose_from_bin(candidates, per_bin, taken, weights) for candidates in bins]
+
+
+def _choose_from_bin(
+    candidates: Sequence[Candidate], per_bin: int, taken: Taken, weights: Weights | None
+) -> list[Candidate]:
+    chosen: list[Candidate] = []
+    while len(chosen) < per_bin and (left := [candidate for candidate in candidates if candidate not in taken]):
+        candidate = left[weights.best(left, taken) if weights else 0]
+        taken.add(candidate)
+        chosen.append(candidate)
+    return chosen
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:_STEM] for word in words(text) if word not in _SMALL_WORDS]

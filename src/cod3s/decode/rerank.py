@@ -1,4 +1,4 @@
-"""Ranks hypotheses by forward and backward scores. Numbers in, an order out.
+"""Rank signatures and sentences by forward and backward scores (equations 1 and 2 of the paper).
 
 | score | is |
 |---|---|
@@ -8,7 +8,7 @@
 | forward of a sentence, `original` | the same with the signature's tokens counted, in the sum and in the length |
 | backward of a sentence | mean log p(source given sentence) over the source's tokens and its end |
 
-MMI ranks by forward + weight x backward (equations 1 and 2 of the paper); `prior` ranks signatures by
+MMI ranks by forward + weight x backward; `prior` ranks signatures by
 log p(signature given source) - weight x log p(signature), both whole sums: how much likelier the source makes a
 bin than its size does. It needs no backward model.
 """
@@ -17,16 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from cod3s.decode.players import Player
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.models import Models, RoleModel
+from cod3s.errors import BundleError
 from cod3s.records import Hypothesis
-from cod3s.tokens.vocabulary import Vocabulary
+
+_OF_SIGNATURE, _OF_SENTENCE = "p(source given signature)", "p(source given sentence)"
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A hypothesis by its place in the list it was given in, what it was ranked by, and the parts of that."""
+    """A hypothesis by its position in the list that was ranked, its score, and the parts of that score."""
 
-    place: int
+    position: int
     score: float
     forward: float
     backward: float | None = None
@@ -38,12 +41,15 @@ def mean_log_prob(hypothesis: Hypothesis) -> float:
 
 
 def rank(forwards: Sequence[float], backwards: Sequence[float] | None = None, weight: float = 0.0) -> list[Ranked]:
-    """Best first by forward + weight x backward; equal ones stay in the order given."""
+    """Best first by forward + weight x backward; equal scores keep their order."""
     if backwards is None:
-        rows = [Ranked(place, forward, forward) for place, forward in enumerate(forwards)]
+        rows = [Ranked(position, forward, forward) for position, forward in enumerate(forwards)]
     else:
         pairs = zip(forwards, backwards, strict=True)
-        rows = [Ranked(place, f + weight * b, f, b) for place, (f, b) in enumerate(pairs)]
+        rows = [
+            Ranked(position, forward + weight * backward, forward, backward)
+            for position, (forward, backward) in enumerate(pairs)
+        ]
     return sorted(rows, key=lambda row: -row.score)
 
 
@@ -51,30 +57,83 @@ def rank_against_prior(
     hypotheses: Sequence[Hypothesis], counts: Sequence[int], *, sentences: int, bits: int, weight: float
 ) -> list[Ranked]:
     """Best first by log p(s given x) - weight x log p(s); p(s) is its bin's share, one added to every bin."""
+
+    def score(hypothesis: Hypothesis, count: int) -> float:
+        return hypothesis.log_prob - weight * log((count + 1) / (sentences + 2**bits))
+
     rows = [
-        Ranked(place, one.log_prob - weight * log((count + 1) / (sentences + 2**bits)), mean_log_prob(one))
-        for place, (one, count) in enumerate(zip(hypotheses, counts, strict=True))
+        Ranked(position, score(hypothesis, count), mean_log_prob(hypothesis))
+        for position, (hypothesis, count) in enumerate(zip(hypotheses, counts, strict=True))
     ]
     return sorted(rows, key=lambda row: -row.score)
 
 
 def score_signatures_backward(
-    inverse: Player, vocabulary: Vocabulary, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]
+    inverse: RoleModel, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]
 ) -> list[list[float]]:
-    """For each source and signature, the mean log p(source given signature): one call for all."""
-    requests = [inverse.request(None, one.tokens) for own in found for one in own]
-    texts = [vocabulary.encode_text(source) for source in sources]
-    continuations = [text for text, own in zip(texts, found, strict=True) for _ in own]
+    """For each source and signature, the mean log p(source given signature), in one call."""
+    requests = [inverse.request(None, hypothesis.tokens) for hypotheses in found for hypothesis in hypotheses]
+    texts = [inverse.words.encode_text(source) for source in sources]
+    continuations = [text for text, hypotheses in zip(texts, found, strict=True) for _ in hypotheses]
     scores = iter(inverse.engine.score(requests, continuations))
-    return [[mean_log_prob(next(scores)) for _ in own] for own in found]
+    return [[mean_log_prob(next(scores)) for _ in hypotheses] for hypotheses in found]
 
 
 def score_sentences_backward(
-    backward: Player, vocabulary: Vocabulary, pairs: Sequence[tuple[str, str]]
+    backward: RoleModel, pairs: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], float]:
-    """For each (source, sentence), the mean log p(source given sentence): one call, each pair once."""
+    """For each (source, sentence), the mean log p(source given sentence), in one call, each pair once."""
     unique = list(dict.fromkeys(pairs))
-    texts = {source: vocabulary.encode_text(source) for source, _ in unique}
+    texts = {source: backward.words.encode_text(source) for source, _ in unique}
     requests = [backward.request(sentence) for _, sentence in unique]
     scores = backward.engine.score(requests, [texts[source] for source, _ in unique])
     return {pair: mean_log_prob(score) for pair, score in zip(unique, scores, strict=True)}
+
+
+def decide_auto(
+    models: Models, relation: str, config: DecodeConfig, *, signatures_wanted: bool
+) -> tuple[DecodeConfig, list[str]]:
+    """The options with `auto` decided, and a remark for each stage that cannot be reranked.
+
+    An error if MMI is asked for and its model is missing. Signatures that a user wants are not ranked.
+    """
+    values: dict[str, str] = {}
+    remarks: list[str] = []
+    if config.rerank_signatures in ("auto", "mmi") and signatures_wanted:
+        values["rerank_signatures"] = "none"
+    elif config.rerank_signatures == "mmi":
+        need_inverse(models, relation)
+    elif config.rerank_signatures == "auto":
+        values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
+    if config.rerank_sentences == "mmi":
+        need_backward(models, relation)
+    elif config.rerank_sentences == "auto":
+        values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
+    if config.faithful == "auto":
+        values["faithful"] = "weigh" if models.has_encoder else "none"
+    return config.with_values(**values), remarks
+
+
+def need_inverse(models: Models, relation: str) -> RoleModel:
+    """The model that MMI ranks signatures by; an error if it is missing."""
+    return _need(models.inverse(relation), models, relation, _OF_SIGNATURE, "signatures")
+
+
+def need_backward(models: Models, relation: str) -> RoleModel:
+    """The model that MMI ranks sentences by; an error if it is missing."""
+    return _need(models.backward(relation), models, relation, _OF_SENTENCE, "sentences")
+
+
+def _mmi_if(model: RoleModel | None, meaning: str, remarks: list[str]) -> str:
+    if model is None:
+        remarks.append(f"not reranked by MMI: the bundle has no model of {meaning}")
+    return "none" if model is None else "mmi"
+
+
+def _need(model: RoleModel | None, models: Models, relation: str, meaning: str, stage: str) -> RoleModel:
+    if model is None:
+        raise BundleError(
+            f"MMI needs {meaning}, and {models.label} has no model of it for {relation!r}",
+            hint=f"choose none for rerank {stage}, or train the inverse relation too",
+        )
+    return model

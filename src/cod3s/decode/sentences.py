@@ -1,63 +1,98 @@
-"""Stage 2: sources and the signatures chosen for them in, candidate sentences of each signature out."""
+"""Stage 2: candidate sentences for each source and chosen signature (section 3.2 of the paper)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.players import Player
-from cod3s.decode.rerank import mean_log_prob
+from cod3s.decode.models import Models, RoleModel, Words
+from cod3s.decode.request import Batch
+from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_sentences_backward
 from cod3s.encode import Vectors
 from cod3s.model.engine import Request
-from cod3s.records import Hypothesis
-from cod3s.tokens.vocabulary import Vocabulary
+from cod3s.records import ChosenSignature, Hypothesis
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sentence and its scores; see `cod3s.decode.rerank` for what they are."""
+    """A sentence and its scores; `cod3s.decode.rerank` says what they are."""
 
     text: str
     forward: float
     score: float
     backward: float | None = None
-    realised: str = ""
-    hamming: int | None = None
+    realised: str = ""  # the signature that the text has, where an encoder looked
+    hamming: int | None = None  # from `realised` to the signature that it was written for
     vector: Vectors | None = field(default=None, repr=False, compare=False)
     stale: bool = False  # it only repeats the source or itself
 
 
-def write_sentences(
-    player: Player,
-    vocabulary: Vocabulary,
-    sources: Sequence[str],
-    signatures: Sequence[Sequence[str]],
-    config: DecodeConfig,
-) -> list[list[list[Candidate]]]:
+Bins = list[list[Candidate]]
+"""The candidates of one source: one list per signature, best first."""
+
+
+def write_sentences(models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]) -> list[Bins]:
+    """The candidates of each source and signature, best first; all of them go to the engine together."""
+    signatures = [[signature.signature for signature in row] for row in chosen]
+    bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, batch.config)
+    if batch.config.rerank_sentences == "mmi":
+        backward = need_backward(models, batch.relation)
+        return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
+    return bins
+
+
+def write_candidates(
+    model: RoleModel, sources: Sequence[str], signatures: Sequence[Sequence[str]], config: DecodeConfig
+) -> list[Bins]:
     """The candidates of each source and signature, best forward score first, each text once."""
-    prefixes = [[vocabulary.encode_signature(signature) for signature in own] for own in signatures]
     requests = [
-        [player.request(source, prefix) for prefix in own] for source, own in zip(sources, prefixes, strict=True)
+        [model.request(source, model.words.encode_signature(signature)) for signature in row]
+        for source, row in zip(sources, signatures, strict=True)
     ]
-    flat = [request for own in requests for request in own]
-    found = iter(write(player, requests, config))
-    shares = iter(_prefix_shares(player, flat) if config.normalise == "original" else [None] * len(flat))
-    return [[candidates(vocabulary, next(found), share=next(shares)) for _ in own] for own in requests]
+    written = iter(write(model, requests, config))
+    every = [request for row in requests for request in row]
+    shares = iter(_prefix_shares(model, every) if config.normalise == "original" else [None] * len(every))
+    return [[read_candidates(model.words, next(written), next(shares)) for _ in row] for row in requests]
 
 
-def write(player: Player, requests: Sequence[Sequence[Request]], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """The hypotheses of every request of every source, in one row.
+def rerank_candidates(
+    backward: RoleModel, sources: Sequence[str], bins: Sequence[Bins], weight: float
+) -> list[Bins]:
+    """The candidates ranked by MMI, with one backward call for all of them."""
+    pairs = [
+        (source, candidate.text)
+        for source, rows in zip(sources, bins, strict=True)
+        for candidates in rows
+        for candidate in candidates
+    ]
+    scores = score_sentences_backward(backward, pairs)
 
-    Sampling asks source by source: what is drawn for one does not depend on its neighbours.
+    def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+        forwards = [candidate.forward for candidate in candidates]
+        backwards = [scores[source, candidate.text] for candidate in candidates]
+        return [
+            replace(candidates[row.position], score=row.score, backward=row.backward)
+            for row in rank(forwards, backwards, weight)
+        ]
+
+    return [
+        [reranked(source, candidates) for candidates in rows] for source, rows in zip(sources, bins, strict=True)
+    ]
+
+
+def write(model: RoleModel, requests: Sequence[Sequence[Request]], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """The hypotheses of every request of every source, in one list.
+
+    Samples are drawn source by source, so that they do not depend on the neighbours of a source.
     """
     if config.search == "beam":
         beam = max(config.beam, config.per_bin)
-        return player.engine.search(
-            [request for own in requests for request in own], beam=beam, best=beam, max_tokens=config.max_tokens
+        return model.engine.search(
+            [request for row in requests for request in row], beam=beam, best=beam, max_tokens=config.max_tokens
         )
     drawn: list[list[Hypothesis]] = []
-    for own in requests:
-        drawn += player.engine.sample(
-            own,
+    for row in requests:
+        drawn += model.engine.sample(
+            row,
             samples=max(config.samples, config.per_bin),
             top_k=config.top_k,
             temperature=config.temperature,
@@ -67,28 +102,28 @@ def write(player: Player, requests: Sequence[Sequence[Request]], config: DecodeC
     return drawn
 
 
-def candidates(
-    vocabulary: Vocabulary, hypotheses: Sequence[Hypothesis], share: Hypothesis | None = None
+def read_candidates(
+    words: Words, hypotheses: Sequence[Hypothesis], share: Hypothesis | None = None
 ) -> list[Candidate]:
     """The texts of the hypotheses, best forward score first, each text once with its best score.
 
     `share` is the prefix with its own log-probability, where that counts.
     """
     best: dict[str, float] = {}
-    for one in hypotheses:
-        text = vocabulary.decode_text(one.tokens).strip()
-        forward = mean_log_prob(one if share is None else _with_share(one, share))
+    for hypothesis in hypotheses:
+        text = words.decode_text(hypothesis.tokens).strip()
+        forward = mean_log_prob(hypothesis if share is None else _with_share(hypothesis, share))
         if text and forward > best.get(text, float("-inf")):
             best[text] = forward
-    rows = [Candidate(text, forward, forward) for text, forward in best.items()]
-    return sorted(rows, key=lambda row: -row.forward)
+    candidates = [Candidate(text, forward, forward) for text, forward in best.items()]
+    return sorted(candidates, key=lambda candidate: -candidate.forward)
 
 
-def _prefix_shares(player: Player, requests: Sequence[Request]) -> list[Hypothesis]:
+def _prefix_shares(model: RoleModel, requests: Sequence[Request]) -> list[Hypothesis]:
     """What the original counts too: the signature's log-probability under the model that writes the sentence."""
-    bare = [Request(request.source, request.prefix[:1]) for request in requests]
-    return player.engine.score(bare, [request.prefix[1:] for request in requests], end=False)
+    bare = [model.request(request.source) for request in requests]
+    return model.engine.score(bare, [request.prefix[len(model.start) :] for request in requests], end=False)
 
 
-def _with_share(one: Hypothesis, share: Hypothesis) -> Hypothesis:
-    return Hypothesis(one.tokens, one.log_prob + share.log_prob, one.length + share.length)
+def _with_share(hypothesis: Hypothesis, share: Hypothesis) -> Hypothesis:
+    return Hypothesis(hypothesis.tokens, hypothesis.log_prob + share.log_prob, hypothesis.length + share.length)

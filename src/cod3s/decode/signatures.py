@@ -1,77 +1,153 @@
-"""Stage 1: sources in, their n best signatures out, by a beam or exactly.
+"""Stage 1: the k signatures to write in for each source (section 3.1 of the paper).
 
-Only signature tokens are searched and no end is written, so hypotheses are signatures of equal length. The
+Only signature tokens are searched and no end is written, so all hypotheses are signatures of equal length. The
 original searches the whole vocabulary and counts the end; a trained model gives other tokens next to nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 
-from cod3s.decode.players import Player
-from cod3s.errors import SignatureError
-from cod3s.records import Hypothesis
-from cod3s.tokens.vocabulary import Vocabulary
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.models import Models, RoleModel, Words
+from cod3s.decode.request import Batch
+from cod3s.decode.rerank import (
+    Ranked,
+    mean_log_prob,
+    need_inverse,
+    rank,
+    rank_against_prior,
+    score_signatures_backward,
+)
+from cod3s.errors import BundleError, Cod3sError
+from cod3s.records import Bin, ChosenSignature, Hypothesis
+from cod3s.signatures import from_text, keep_apart
 
-_EXPANDED_TOGETHER = 32  # prefixes of one source: more fill the engine better and look at more than they must
-
-
-def find_signatures(
-    player: Player, vocabulary: Vocabulary, sources: Sequence[str], *, search: str, best: int
-) -> list[list[Hypothesis]]:
-    """Up to `best` signatures of each source, likeliest first; `search` is `beam` or `exact`."""
-    best = min(best, 2**vocabulary.signature.bits)
-    if search == "exact":
-        return _exact(player, vocabulary, sources, best)
-    return _beam(player, vocabulary, sources, best)
-
-
-def read_signature(vocabulary: Vocabulary, tokens: Sequence[int]) -> str | None:
-    """The signature that the tokens write, None where they write none."""
-    try:
-        return vocabulary.signature.join([vocabulary.tokens[number] for number in tokens])
-    except SignatureError:
-        return None
+_EXPANDED_TOGETHER = 32  # prefixes of one source: more fill the engine better, but expand some in vain
 
 
-def group_tokens(vocabulary: Vocabulary) -> list[list[int]]:
+def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature]]:
+    """For each source, the signatures that its user wants, or else the k inferred ones; with their bins."""
+    inferred = [position for position, wanted in enumerate(batch.wanted) if wanted is None]
+    if inferred and batch.system.oracle:
+        raise Cod3sError(
+            f"the system {batch.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
+        )
+    bits = models.signature(batch.relation).words.signature.bits
+    chosen = [[_wanted(signature, bits) for signature in dict.fromkeys(wanted or ())] for wanted in batch.wanted]
+    if inferred:
+        for position, signatures in zip(inferred, _infer(models, batch, inferred), strict=True):
+            chosen[position] = signatures
+    return _with_bins(models, batch.relation, chosen)
+
+
+def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
+    """The k signatures of the n best that rank first and lie apart, for the sources at these positions."""
+    sources = [batch.sources[position] for position in positions]
+    found = find_signatures(models.signature(batch.relation), sources, batch.config)
+    rankings = rank_signatures(models, batch.relation, sources, found, batch.config)
+    return [
+        keep_signatures_apart(ranking, batch.config, batch.remarks[position])
+        for position, ranking in zip(positions, rankings, strict=True)
+    ]
+
+
+def find_signatures(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """The n best signatures of each source, likeliest first, by `config.signature_search`."""
+    best = min(max(config.signature_beam, config.k), 2**model.words.signature.bits)
+    if config.signature_search == "exact":
+        return _search_exactly(model, sources, best)
+    return _search_by_beam(model, sources, best)
+
+
+def rank_signatures(
+    models: Models,
+    relation: str,
+    sources: Sequence[str],
+    found: Sequence[Sequence[Hypothesis]],
+    config: DecodeConfig,
+) -> list[list[ChosenSignature]]:
+    """The signatures found for each source, best first by `config.rerank_signatures`."""
+    if config.rerank_signatures == "prior":
+        rankings = _rank_against_bins(models, relation, found, config.prior_weight)
+    else:
+        forwards = [[mean_log_prob(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+        if config.rerank_signatures == "mmi":
+            backwards = score_signatures_backward(need_inverse(models, relation), sources, found)
+            rankings = [
+                rank(forward, backward, config.signature_weight)
+                for forward, backward in zip(forwards, backwards, strict=True)
+            ]
+        else:
+            rankings = [rank(forward) for forward in forwards]
+    words = models.signature(relation).words
+    return [
+        [_ranked(words, hypotheses[row.position], row, number) for number, row in enumerate(ranking)]
+        for hypotheses, ranking in zip(found, rankings, strict=True)
+    ]
+
+
+def keep_signatures_apart(
+    ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str]
+) -> list[ChosenSignature]:
+    """The best k that the Hamming rule keeps (section 4); what it had to give way on is added to `remarks`."""
+    signatures = [chosen.signature for chosen in ranking]
+    apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
+    if apart.min_hamming != config.min_hamming:
+        remarks.append(
+            f"too few signatures differ in more than {config.min_hamming} bits: "
+            f"these differ in more than {apart.min_hamming}"
+        )
+    if len(apart.kept) < config.k:
+        remarks.append(f"{len(apart.kept)} signatures were found, {config.k} asked for")
+    return [ranking[row] for row in apart.kept]
+
+
+def group_tokens(words: Words) -> list[list[int]]:
     """For each token of a signature, the ids it may have, in counting order."""
-    return [[vocabulary.id(name) for name in names] for names in vocabulary.signature.choices()]
+    return [[words.id(name) for name in names] for names in words.signature.choices()]
 
 
-def _beam(player: Player, vocabulary: Vocabulary, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
-    found = player.engine.search(
-        [player.request(source) for source in sources],
+def _search_by_beam(model: RoleModel, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
+    words = model.words
+    written = model.engine.search(
+        [model.request(source) for source in sources],
         beam=best,
         best=best,
-        max_tokens=len(vocabulary.signature.groups),
-        only=range(vocabulary.first_signature, len(vocabulary)),
+        max_tokens=len(words.signature.groups),
+        only=[words.id(name) for name in words.signature.names()],
     )
-    whole = [[one for one in own if read_signature(vocabulary, one.tokens) is not None] for own in found]
+    found = [
+        [hypothesis for hypothesis in hypotheses if words.read_signature(hypothesis.tokens) is not None]
+        for hypotheses in written
+    ]
     # A model that has learned little writes positional tokens in wrong places; the exact search cannot.
-    short = [place for place, own in enumerate(whole) if len(own) < best / 2]
-    anew = _exact(player, vocabulary, [sources[place] for place in short], best)
-    for place, own in zip(short, anew, strict=True):
-        whole[place] = own
-    return whole
+    short = [position for position, hypotheses in enumerate(found) if len(hypotheses) < best / 2]
+    exact = _search_exactly(model, [sources[position] for position in short], best)
+    for position, hypotheses in zip(short, exact, strict=True):
+        found[position] = hypotheses
+    return found
 
 
-def _exact(player: Player, vocabulary: Vocabulary, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
-    """The true n best of all signatures, all sources in step: each round, every source expands its best prefixes.
+def _search_exactly(model: RoleModel, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
+    """The true n best of all signatures: in each round, every source expands its best prefixes.
 
-    A prefix is at least as likely as what it starts, so a whole signature that is likelier than every prefix left
-    is the next best one.
+    A prefix is at least as likely as everything it starts, so a whole signature that is likelier than every prefix
+    left is the next best one.
     """
-    groups = group_tokens(vocabulary)
+    groups = group_tokens(model.words)
     tries = [_Trie(len(groups), best) for _ in sources]
-    while open_nodes := [(place, node) for place, trie in enumerate(tries) for node in trie.next_prefixes()]:
+    while open_prefixes := [
+        (number, prefix) for number, trie in enumerate(tries) for prefix in trie.next_prefixes()
+    ]:
         for depth, group in enumerate(groups):
-            own = [(place, node) for place, node in open_nodes if len(node.tokens) == depth]
-            requests = [player.request(sources[place], node.tokens) for place, node in own]
+            rows = [(number, prefix) for number, prefix in open_prefixes if len(prefix.tokens) == depth]
+            requests = [model.request(sources[number], prefix.tokens) for number, prefix in rows]
             if requests:
-                weights = player.engine.weigh(requests, group)
-                for (place, node), row in zip(own, weights, strict=True):
-                    tries[place].expand(node, group, row.tolist())
-    return [trie.found for trie in tries]
+                weights = model.engine.weigh(requests, group)
+                for (number, prefix), weight in zip(rows, weights, strict=True):
+                    tries[number].expand(prefix, group, weight.tolist())
+    return [trie.signatures for trie in tries]
 
 
 class _Trie:
@@ -80,18 +156,18 @@ class _Trie:
     def __init__(self, depth: int, best: int) -> None:
         self._depth, self._best = depth, best
         self._heap: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]  # minus log-probability, tokens
-        self.found: list[Hypothesis] = []
+        self.signatures: list[Hypothesis] = []
 
     def next_prefixes(self) -> list[Hypothesis]:
         """The prefixes to expand now, best first; none when the search is over."""
         prefixes: list[Hypothesis] = []
         whole: list[tuple[float, tuple[int, ...]]] = []
-        while self._heap and len(self.found) + len(whole) < self._best and len(prefixes) < _EXPANDED_TOGETHER:
+        while self._heap and len(self.signatures) + len(whole) < self._best and len(prefixes) < _EXPANDED_TOGETHER:
             cost, tokens = heappop(self._heap)
             if len(tokens) < self._depth:
                 prefixes.append(Hypothesis(tokens, -cost, len(tokens)))
             elif not prefixes:
-                self.found.append(Hypothesis(tokens, -cost, len(tokens)))
+                self.signatures.append(Hypothesis(tokens, -cost, len(tokens)))
             else:  # a prefix that is about to be expanded may still hold a better one
                 whole.append((cost, tokens))
         for node in whole:
@@ -101,3 +177,58 @@ class _Trie:
     def expand(self, node: Hypothesis, group: Sequence[int], weights: Sequence[float]) -> None:
         for token, weight in zip(group, weights, strict=True):
             heappush(self._heap, (-(node.log_prob + weight), (*node.tokens, token)))
+
+
+def _rank_against_bins(
+    models: Models, relation: str, found: Sequence[Sequence[Hypothesis]], weight: float
+) -> list[list[Ranked]]:
+    words = models.signature(relation).words
+    names = [[words.read_signature(hypothesis.tokens) or "" for hypothesis in hypotheses] for hypotheses in found]
+    file = models.bins(relation)
+    if file is None:
+        raise BundleError(
+            f"{models.label} has no bins of {relation!r}, which `prior` needs",
+            hint="choose --rerank-signatures mmi or none",
+        )
+    with file as bins:
+        sentences = bins.facts.sentences
+        counts = {
+            signature: bin.count for signature, bin in bins.find(name for row in names for name in row).items()
+        }
+    return [
+        rank_against_prior(
+            hypotheses,
+            [counts.get(name, 0) for name in row],
+            sentences=sentences,
+            bits=words.signature.bits,
+            weight=weight,
+        )
+        for hypotheses, row in zip(found, names, strict=True)
+    ]
+
+
+def _with_bins(
+    models: Models, relation: str, chosen: Sequence[Sequence[ChosenSignature]]
+) -> list[list[ChosenSignature]]:
+    """The same with the size and medoid of each signature's bin, where a bins file knows it."""
+    known: dict[str, Bin] = {}
+    if file := models.bins(relation):
+        with file as bins:
+            known = bins.find([signature.signature for signatures in chosen for signature in signatures])
+
+    def described(signature: ChosenSignature) -> ChosenSignature:
+        bin = known.get(signature.signature)
+        return replace(signature, count=bin.count, medoid=bin.medoid) if bin else signature
+
+    return [[described(signature) for signature in signatures] for signatures in chosen]
+
+
+def _wanted(signature: str, bits: int) -> ChosenSignature:
+    """A signature that a user asked for; an error unless it is one of `bits` bits."""
+    from_text(signature, bits)
+    return ChosenSignature(signature, rank=None, score=None, forward=None, backward=None, count=0, medoid="")
+
+
+def _ranked(words: Words, hypothesis: Hypothesis, ranked: Ranked, number: int) -> ChosenSignature:
+    signature = words.read_signature(hypothesis.tokens) or ""
+    return ChosenSignature(signature, number, ranked.score, ranked.forward, ranked.backward, count=0, medoid="")

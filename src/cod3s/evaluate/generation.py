@@ -122,7 +122,7 @@ def _generate(generator: Generator, items: Sequence[Item], named: Named) -> Iter
         own = [item for item in items if item.relation == relation]
         sources: list[str | tuple[str, Sequence[str] | None]] = [item.source for item in own]
         if find_system(named.system).oracle:
-            gold = generator.checker.sign([_target(item, named) for item in own])
+            gold = generator.signer.signatures([_target(item, named) for item in own])
             sources = [(item.source, [signature]) for item, signature in zip(own, gold, strict=True)]
         yield from generator.generate_many(sources, relation, system=named.system, options=named.options)
 

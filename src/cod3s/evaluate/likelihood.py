@@ -6,7 +6,7 @@ no model here is trained for that, so docs/evaluation.md measures what it is goo
 
 from collections.abc import Sequence
 
-from cod3s.decode.players import Player, Players
+from cod3s.decode.models import BundleModels, RoleModel
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.evaluate.plausible import Pair
 from cod3s.metrics.plausibility import PairScores
@@ -16,8 +16,8 @@ from cod3s.text import for_modelling
 class BundleLikelihoods:
     """Scores pairs with the plain roles of a relation and of its inverse."""
 
-    def __init__(self, players: Players) -> None:
-        self._players = players
+    def __init__(self, models: BundleModels) -> None:
+        self._models = models
 
     def score_pairs(self, pairs: Sequence[Pair]) -> list[PairScores]:
         """In the order given; parts that the bundle has no model for are None."""
@@ -28,11 +28,11 @@ class BundleLikelihoods:
         return [found[pair] for pair in pairs]
 
     def _score_relation(self, relation: str, pairs: Sequence[Pair]) -> list[PairScores]:
-        if relation not in self._players.facts.models:
+        if relation not in self._models.facts.models:
             return [PairScores(0.0)] * len(pairs)
         sources = [for_modelling(pair.source) for pair in pairs]
         targets = [for_modelling(pair.target) for pair in pairs]
-        forward, backward = self._players.plain(relation), self._players.backward(relation)
+        forward, backward = self._models.plain(relation), self._models.backward(relation)
         rows = zip(
             self._score(forward, sources, targets),
             self._score(forward, [None] * len(pairs), targets),
@@ -43,15 +43,15 @@ class BundleLikelihoods:
         return [PairScores(0.0, *row) for row in rows]
 
     def _score(
-        self, player: Player | None, read: Sequence[str | None], written: Sequence[str]
+        self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
     ) -> Sequence[float | None]:
         """Mean log-probabilities of what is written after what is read, each combination scored once."""
-        if player is None:
+        if model is None:
             return [None] * len(written)
         distinct = list(dict.fromkeys(zip(read, written, strict=True)))
-        scores = player.engine.score(
-            [player.request(source) for source, _ in distinct],
-            [self._players.vocabulary.encode_text(text) for _, text in distinct],
+        scores = model.engine.score(
+            [model.request(source) for source, _ in distinct],
+            [self._models.vocabulary.encode_text(text) for _, text in distinct],
         )
         by_pair = dict(zip(distinct, map(mean_log_prob, scores), strict=True))
         return [by_pair[pair] for pair in zip(read, written, strict=True)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.players import Players, open_players
+from cod3s.decode.models import BundleModels, open_models
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.evaluation import Judges
 from cod3s.evaluate.generation import bundle_settings
@@ -22,25 +22,25 @@ class Opened:
 
     folder: Path
     generator: Generator
-    players: Players
+    models: BundleModels
     judges: Judges
 
 
 def open_bundle(folder: Path, second: str = "static") -> Opened:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
     # Without the generator's memory: what a judge computes must not depend on what was generated before.
-    players = open_players(folder)
-    encoder = open_encoder(players.facts.encoder)
+    models = open_models(folder)
+    encoder = open_encoder(models.facts.encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
     judges = Judges(
         encoder=encoder,
         second=open_second(second, encoder),
         code=load_code(folder / "code")[0],
-        model=BundleLikelihoods(players),
-        templates={name: own["template"] for name, own in players.facts.relations.items()},
+        model=BundleLikelihoods(models),
+        templates={name: own["template"] for name, own in models.facts.relations.items()},
         settings=bundle_settings(folder, generator),
     )
-    return Opened(folder, generator, players, judges)
+    return Opened(folder, generator, models, judges)
 
 
 def open_second(name: str, first: Encoder) -> Encoder | None:

@@ -1,7 +1,4 @@
-"""The engine that runs an exported model: search, sample, score and weigh, on CTranslate2, without torch.
-
-Requests in, hypotheses out, all batched; knows nothing about relations, signatures or what scores are for.
-"""
+"""The `Engine` protocol (search, sample, score, weigh) and the engine of bundles: CTranslate2, without torch."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -87,12 +84,12 @@ class Engine(Protocol):
         ...
 
     def cuts(self, source: str) -> bool:
-        """Whether the source is longer than the encoder reads; what is over is left out."""
+        """Whether the source is longer than the encoder reads; the rest is left out."""
         ...
 
 
 class FastEngine:
-    """An engine's model folder, open. One single-threaded worker a core: batches run side by side."""
+    """An exported model, open. One single-threaded worker per core: batches run side by side."""
 
     def __init__(
         self,
@@ -177,7 +174,7 @@ class FastEngine:
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         logits = np.empty((len(requests), len(tokens)))
-        for length, rows in _rows_by_prefix_length(requests):
+        for length, rows in rows_by_prefix_length(requests):
             own = [requests[row] for row in rows]
             options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
             for row, result in zip(rows, self._translate(self._model, own, options), strict=True):
@@ -223,7 +220,7 @@ class FastEngine:
     ) -> list[list[Hypothesis]]:
         """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        for length, rows in _rows_by_prefix_length(requests):
+        for length, rows in rows_by_prefix_length(requests):
             given = length - 1  # the engine does not count the tag
             most = min(given + max_tokens, self._positions - 1)
             lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
@@ -263,9 +260,11 @@ def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypot
     return Hypothesis(tokens, sum(kept), len(kept))
 
 
-def _rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, list[int]]]:
+def rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, list[int]]]:
+    """The lengths of the requests' prefixes, and for each the numbers of the requests."""
+
     def length(row: int) -> int:
         return len(requests[row].prefix)
 
-    for found, rows in groupby(sorted(range(len(requests)), key=length), key=length):
-        yield found, list(rows)
+    for shared, rows in groupby(sorted(range(len(requests)), key=length), key=length):
+        yield shared, list(rows)

@@ -1,7 +1,7 @@
-"""An engine with a memory: what it was asked before it answers at once. For many settings on the same sources.
+"""An engine that remembers its answers, for many settings on the same sources.
 
-What a model wrote or scored depends on the request alone, so an evaluation whose systems share a stage, or a sweep
-of weights that only rank, decodes it once.
+What a model writes or scores depends on the request alone, so an evaluation whose systems share a stage, or a
+sweep of weights that only rank, decodes it once.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from cod3s.records import Hypothesis
 class RememberingEngine:
     """Asks `engine` only for what it does not remember.
 
-    Of more than `most` hypotheses (some 500 bytes each) those go that were longest not asked for.
+    Beyond `most` hypotheses (some 500 bytes each) it forgets those that were not asked for the longest.
     """
 
     def __init__(self, engine: Engine, most: int) -> None:
@@ -35,8 +35,8 @@ class RememberingEngine:
     ) -> list[list[Hypothesis]]:
         options = ("search", beam, best, max_tokens, None if only is None else tuple(only))
 
-        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
-            missing = [requests[place] for place in places]
+        def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
+            missing = [requests[number] for number in numbers]
             return self._engine.search(missing, beam=beam, best=best, max_tokens=max_tokens, only=only)
 
         return self._recall([(options, request) for request in requests], ask)
@@ -54,26 +54,26 @@ class RememberingEngine:
         # Draws also depend on the requests before them: only the very same call is the same.
         options = ("sample", samples, top_k, temperature, max_tokens, seed, tuple(requests))
 
-        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
+        def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
             drawn = self._engine.sample(
                 requests, samples=samples, top_k=top_k, temperature=temperature, max_tokens=max_tokens, seed=seed
             )
-            return [drawn[place] for place in places]
+            return [drawn[number] for number in numbers]
 
-        return self._recall([(options, place) for place in range(len(requests))], ask)
+        return self._recall([(options, number) for number in range(len(requests))], ask)
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
     ) -> list[Hypothesis]:
-        def ask(places: Sequence[int]) -> list[list[Hypothesis]]:
+        def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
             scored = self._engine.score(
-                [requests[place] for place in places], [continuations[place] for place in places], end=end
+                [requests[number] for number in numbers], [continuations[number] for number in numbers], end=end
             )
-            return [[one] for one in scored]
+            return [[hypothesis] for hypothesis in scored]
 
         rows = zip(requests, continuations, strict=True)
-        found = self._recall([("score", request, tuple(tokens), end) for request, tokens in rows], ask)
-        return [one for own in found for one in own]
+        scored = self._recall([("score", request, tuple(tokens), end) for request, tokens in rows], ask)
+        return [hypothesis for hypotheses in scored for hypothesis in hypotheses]
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         return self._engine.weigh(requests, tokens)
@@ -84,14 +84,14 @@ class RememberingEngine:
     def _recall(
         self, keys: Sequence[Hashable], ask: Callable[[Sequence[int]], list[list[Hypothesis]]]
     ) -> list[list[Hypothesis]]:
-        """What belongs to each key; `ask` is given the places of those that are not known, in one call."""
+        """The hypotheses of each key; `ask` is called once, with the numbers of the keys that are not known."""
         with self._lock:
-            found = [self._known.get(key) for key in keys]
-        missing = [place for place, own in enumerate(found) if own is None]
+            recalled = [self._known.get(key) for key in keys]
+        missing = [number for number, hypotheses in enumerate(recalled) if hypotheses is None]
         if missing:
-            for place, own in zip(missing, ask(missing), strict=True):
-                found[place] = own
-        whole = [own or [] for own in found]
+            for number, hypotheses in zip(missing, ask(missing), strict=True):
+                recalled[number] = hypotheses
+        whole = [hypotheses or [] for hypotheses in recalled]
         with self._lock:
             for key, hypotheses in zip(keys, whole, strict=True):
                 self._keep(key, hypotheses)
@@ -105,4 +105,4 @@ class RememberingEngine:
 
 
 def _size(hypotheses: list[Hypothesis] | None) -> int:
-    return 0 if hypotheses is None else max(1, len(hypotheses))  # what found nothing takes room too
+    return 0 if hypotheses is None else max(1, len(hypotheses))  # an empty result takes room, too

@@ -1,4 +1,4 @@
-"""Locality-sensitive hashing: vectors → signatures whose Hamming distance follows the angle."""
+"""Locality-sensitive hashing: signatures of vectors, whose Hamming distance follows the angle."""
 
 from cod3s.signatures.apart import Apart, keep_apart
 from cod3s.signatures.bits import (

@@ -1,60 +1,86 @@
-"""The Hamming rule: of signatures in rank order, keep those that lie apart. Packed signatures in, rows out.
+"""The Hamming rule: of signatures in rank order, keep those that lie apart.
 
-Section 4 of the paper: going down the ranking, a signature is dropped that lies within `min_hamming` bits of one
-that was kept. The original does not forget the dropped ones: they follow the kept ones, and fill up a short list.
+Section 4 of the paper: going down the ranking, a signature is dropped if it lies within `min_hamming` bits of one
+that was kept. What happens when fewer than k lie apart depends on the mode:
+
+| mode | fewer than k lie apart |
+|---|---|
+| strict | fewer are kept |
+| relax | `min_hamming` is lowered step by step until k lie apart; the result says how far |
+| refill | the best of the dropped ones follow the kept ones and fill up the list (the original's code) |
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import SignatureError
-from cod3s.signatures.bits import Packed, hamming
+from cod3s.signatures.bits import Packed, from_text, hamming, pack
 
 Rows = npt.NDArray[np.intp]
 
-_BLOCK = 16_384  # rows looked at together: memory stays flat, and a search that is done early ends early
+_BLOCK = 16_384  # rows compared together: memory stays flat, and a search that is done early ends early
 
 
 @dataclass(frozen=True, eq=False)
 class Apart:
-    """What the rule kept and all other rows, each in rank order; together they are all rows, each once."""
+    """The kept rows and all other rows, each in rank order; together they are all rows, each once."""
 
     kept: Rows
     others: Rows
+    min_hamming: int  # what the rule came down to; only `relax` lowers it
 
     def order(self) -> Rows:
-        """The kept rows, then the demoted ones: the list that the original cuts at k."""
+        """The kept rows, then the dropped ones."""
         return np.concatenate([self.kept, self.others])
 
 
-def keep_apart(packed: Packed, min_hamming: int, k: int | None = None) -> Apart:
+def keep_apart(
+    signatures: Packed | Sequence[str], min_hamming: int, k: int | None = None, mode: str = "strict"
+) -> Apart:
     """Greedily, best row first: the rows that differ from every kept one in more than `min_hamming` bits.
 
-    Stops when `k` are kept. `min_hamming` 0 keeps one row of each signature, -1 keeps every row. Time grows with
-    rows times kept rows, memory with the rows alone.
+    Signatures come packed, (n, bytes), or as strings of 0 and 1. Stops when `k` are kept. `min_hamming` 0 keeps
+    one row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
     """
+    packed = signatures if isinstance(signatures, np.ndarray) else _pack_strings(signatures)
     if packed.ndim != 2:
         raise SignatureError(f"packed signatures of shape {packed.shape} were given, (n, bytes) was needed")
-    most = len(packed) if k is None else max(0, min(k, len(packed)))
+    wanted = len(packed) if k is None else max(0, k)
+    kept = _keep(packed, min_hamming, wanted)
+    while mode == "relax" and len(packed) and len(kept) < wanted and min_hamming > 0:
+        min_hamming -= 1
+        kept = _keep(packed, min_hamming, wanted)
+    dropped = np.ones(len(packed), bool)
+    dropped[kept] = False
+    apart = Apart(np.array(kept, np.intp), np.flatnonzero(dropped), min_hamming)
+    if mode == "refill":
+        order = apart.order()
+        return Apart(order[:wanted], order[wanted:], min_hamming)
+    return apart
+
+
+def _pack_strings(signatures: Sequence[str]) -> Packed:
+    if not signatures:
+        return np.zeros((0, 1), np.uint8)
+    return pack(np.stack([from_text(signature) for signature in signatures]))
+
+
+def _keep(packed: Packed, min_hamming: int, wanted: int) -> list[int]:
+    """Up to `wanted` rows that the rule keeps, a block at a time."""
     kept: list[int] = []
     for start in range(0, len(packed), _BLOCK):
-        if len(kept) == most:
+        rows: Rows = np.arange(start, min(start + _BLOCK, len(packed)))
+        for row in kept:
+            rows = _further(packed, rows, row, min_hamming)
+        while len(rows) and len(kept) < wanted:
+            kept.append(int(rows[0]))
+            rows = _further(packed, rows[1:], kept[-1], min_hamming)
+        if len(kept) == wanted:
             break
-        _scan(packed, np.arange(start, min(start + _BLOCK, len(packed))), min_hamming, most, kept)
-    is_kept = np.zeros(len(packed), bool)
-    is_kept[kept] = True
-    return Apart(np.array(kept, np.intp), np.flatnonzero(~is_kept))
-
-
-def _scan(packed: Packed, rows: Rows, min_hamming: int, most: int, kept: list[int]) -> None:
-    """Add to `kept` the rows of one block that the rule lets through, until there are `most`."""
-    for row in kept:
-        rows = _further(packed, rows, row, min_hamming)
-    while len(rows) and len(kept) < most:
-        kept.append(int(rows[0]))
-        rows = _further(packed, rows[1:], kept[-1], min_hamming)
+    return kept
 
 
 def _further(packed: Packed, rows: Rows, row: int, min_hamming: int) -> Rows:

@@ -1,4 +1,4 @@
-"""Signatures as data: bits, packed bytes, strings; Hamming distance and what it says about the cosine.
+"""Signatures as bits, packed bytes and strings; Hamming distance and what it says about the cosine.
 
 A bit array is bool (n, bits); packed it is uint8 (n, ceil(bits / 8)), first bit first.
 """
@@ -22,7 +22,7 @@ def check_bits(bits: int) -> int:
 
 
 def pack(bits: Bits) -> Packed:
-    """Eight bits a byte; the last byte is filled up with zeros."""
+    """Eight bits per byte; the last byte is filled up with zeros."""
     return np.packbits(bits, axis=-1)
 
 
@@ -47,8 +47,8 @@ def from_text(signature: str, bits: int | None = None) -> Bits:
     if bits is not None and len(signature) != bits:
         raise SignatureError(f"{signature!r} has {len(signature)} bits, {bits} were needed")
     check_bits(len(signature))
-    found: Bits = np.frombuffer(signature.encode("ascii"), np.uint8) == ord("1")
-    return found
+    values: Bits = np.frombuffer(signature.encode("ascii"), np.uint8) == ord("1")
+    return values
 
 
 def hamming(a: Packed, b: Packed) -> npt.NDArray[np.intp]:

@@ -1,6 +1,6 @@
-"""Codes: how vectors become bits. Random hyperplanes as in the paper, and two learned alternatives.
+"""Codes turn vectors into bits: random hyperplanes as in the paper, and two learned alternatives.
 
-Vectors in, bits out; knows nothing about text. Every code here is affine: bit i is 1 where
+Every code here is affine: bit i is 1 where
 `planes[i] @ vector >= thresholds[i]`; they differ in how planes and thresholds are chosen.
 """
 
@@ -43,7 +43,7 @@ class Code:
         return int(self.planes.shape[1])
 
     def prefix(self, bits: int) -> "Code":
-        """The code of the first `bits` bits: exact for random and median, whose bits do not know each other."""
+        """The code of the first `bits` bits: exact for random and median, whose bits are independent."""
         if not 1 <= bits <= self.bits:
             raise VectorError(f"a code of {self.bits} bits has no prefix of {bits}")
         return Code(self.kind, self.planes[:bits], self.thresholds[:bits], self.seed)

@@ -1,4 +1,4 @@
-"""Signs sentences: text → vectors → signatures, with margins and pairwise distances."""
+"""Sign sentences: texts become vectors, vectors become signatures, with margins and pairwise distances."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from cod3s.signatures import (
 )
 from cod3s.text import clean, for_embedding
 
-BITS = 16  # of a signature where nothing else is said: the paper's
+BITS = 16  # of a signature unless something else is asked for: the paper's
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
 FRAGILE_MARGIN = 1e-5
@@ -57,7 +57,7 @@ def sign(
     texts = [clean(sentence) for sentence in sentences]
     encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
     code = code or random_code(bits, encoder.dim, seed)
-    vectors = encoder.encode([for_embedding(text) for text in texts])
+    vectors = embed(encoder, texts)
     signed = code.sign(vectors)
     rows = zip(texts, to_text(signed), code.margin(vectors), strict=True)
     return Signed(
@@ -78,9 +78,7 @@ class Signer:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts in the form that is embedded: (texts, dim)."""
-        if not texts:
-            return np.empty((0, self.encoder.dim), np.float32)
-        return self.encoder.encode([for_embedding(text) for text in texts])
+        return embed(self.encoder, texts)
 
     def bits(self, texts: Sequence[str]) -> Bits:
         """One row of booleans per text: (texts, bits)."""
@@ -92,16 +90,27 @@ class Signer:
 
     def signatures(self, texts: Sequence[str]) -> list[str]:
         """The signature of each text as a string of 0 and 1."""
-        return to_text(self.bits(texts))
+        return self.signatures_of(self.vectors(texts))
+
+    def signatures_of(self, vectors: Vectors) -> list[str]:
+        """The signature of each vector, for callers that also need the vectors."""
+        return to_text(self.code.sign(vectors))
+
+
+def embed(encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    """Unit vectors of the texts in the form that is embedded: (texts, dim)."""
+    if not texts:
+        return np.empty((0, encoder.dim), np.float32)
+    return encoder.encode([for_embedding(text) for text in texts])
 
 
 def encode_sentences(
     encoder: Encoder, sentences: Iterable[str], block: int = 8192
 ) -> Iterator[tuple[list[str], Vectors]]:
-    """Blocks of (sentences, vectors of their normalised form): memory stays flat however many come."""
+    """Blocks of (sentences, vectors): memory stays flat however many there are."""
     stream = iter(sentences)
     while chunk := list(islice(stream, block)):
-        yield chunk, encoder.encode([for_embedding(sentence) for sentence in chunk])
+        yield chunk, embed(encoder, chunk)
 
 
 def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
@@ -126,18 +135,18 @@ def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
 
 
 def open_encoder(id: str) -> Encoder:
-    """The encoder with this id, as bundles and bins files name it; one that is another today is an error."""
+    """The encoder with this id, as bundles and bins files name it; an error if it has changed since."""
     kind = id.partition(":")[0]
     names = [kind] if kind in ENCODERS else []  # the embedded model
     names += [id] if kind == "sbert" else []  # a model that the id names
-    found: list[str] = []
+    others: list[str] = []
     for name in names:
         encoder = load_encoder(name)
         if encoder.id == id:
             return encoder
-        found.append(encoder.id)
+        others.append(encoder.id)
     raise EncoderError(
-        f"the encoder {id} is not at hand" + (f", only {' and '.join(found)}" if found else ""),
+        f"the encoder {id} is not at hand" + (f", only {' and '.join(others)}" if others else ""),
         hint="open it with load_encoder and pass it to cod3s.load(…, encoder=…), or with --encoder",
     )
 

@@ -111,6 +111,13 @@ class Vocabulary:
     def encode_signature(self, signature: str) -> list[int]:
         return [self._ids[token] for token in self.signature.split(signature)]
 
+    def read_signature(self, ids: Sequence[int]) -> str | None:
+        """The signature that the ids write; None if they write none."""
+        try:
+            return self.signature.join([self.tokens[number] for number in ids])
+        except SignatureError:
+            return None
+
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of the pieces among `ids`; tags, signatures and control tokens are left out."""
         return self._pieces.decode([number for number in ids if number < self.text_size])

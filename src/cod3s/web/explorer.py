@@ -103,7 +103,7 @@ class Explorer:
         )
 
     def _wanted_bins(self, asked: GenerateRequest) -> list[str] | None:
-        like = self._generator.checker.sign([asked.like]) if asked.like else []
+        like = self._generator.signer.signatures([asked.like]) if asked.like else []
         return [*(asked.signatures or []), *like] or None
 
     def _atlas(self, relation: str) -> Atlas:

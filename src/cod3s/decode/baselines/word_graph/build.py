@@ -1,4 +1,4 @@
-"""Builds the word graph of a relation: the training pairs of a prepared corpus in, one file out.
+"""Build the word graph of a relation from the training pairs of a prepared corpus.
 
 Counting runs in DuckDB, which spills to disk what does not fit. Scores are those of Luo et al. 2016 ("Commonsense
 causal reasoning between short texts", KR), as Li et al. 2020 use them to choose constraints:
@@ -6,8 +6,8 @@ causal reasoning between short texts", KR), as Li et al. 2020 use them to choose
     necessity   = p(cause, effect) / (p(cause)^a p(effect))     the effect hardly comes without the cause
     sufficiency = p(cause, effect) / (p(cause) p(effect)^a)     the cause is enough for the effect
 
-where p is the share of pairs that hold a word on that side (any form of it, once a pair); a < 1 takes less off for
-frequent words than mutual information would.
+where p is the share of pairs that hold a word on that side (any form of it, once per pair); a < 1 takes less off
+for frequent words than mutual information would.
 """
 
 import tempfile
@@ -79,7 +79,7 @@ def build_word_graph(
 
 
 def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation: str) -> int:
-    """Fill `found`: a row for every word (lower-cased, and as written) of every side of every pair."""
+    """Fill the table `found`: a row for every word (lower-cased, and as written) of every side of every pair."""
     inverse = manifest.relations[relation].inverse
     parts = [_select(connection, corpus, manifest, relation, "source, target")]
     if inverse in manifest.relations:

@@ -1,4 +1,4 @@
-"""Groups the inflected forms of English words: counted words in, the base of each out. Knows no meaning.
+"""Group the inflected forms of English words under their base.
 
 A form belongs to a base if the rules of English spelling make it from that base and the base was counted too. The
 rules write forms rather than cut endings off, so "hoping" belongs to "hope" and "hopping" to "hop".

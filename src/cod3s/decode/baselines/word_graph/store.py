@@ -1,4 +1,4 @@
-"""The word graph as a file: one SQLite file a relation. Sources in, related words with their forms out.
+"""The word graph of a relation as an SQLite file, and the related words that it knows for a source.
 
 Nodes are words by their base form; an edge says how strongly a word of the source goes with a word of the target.
 """
@@ -42,8 +42,8 @@ class WordGraphFacts:
 
     relation: str
     pairs: int
-    min_pairs: int  # an edge was seen in at least so many
-    max_edges: int  # the strongest edges kept a word
+    min_pairs: int  # an edge was seen in at least this many
+    max_edges: int  # the strongest edges kept per word
     discount: float  # alpha of the scores
     doubt: float  # the pairs in which an edge must be seen for half of its score to count
     source_is_cause: bool  # else the source is the effect
@@ -121,16 +121,16 @@ class WordGraph:
             balance = 0.0 if self.facts.source_is_cause else 1.0
         with self._readable():
             sources = json.dumps(self._bases(words(source)))
-            found = self._database.execute(
+            rows = self._database.execute(
                 _RELATED, {"sources": sources, "balance": balance, "doubt": self.facts.doubt, "number": number}
             ).fetchall()
-            words_found = (RelatedWord(base, self._forms(base), strength) for base, strength in found)
-            return [word for word in words_found if word.forms]
+            related = (RelatedWord(base, self._forms(base), strength) for base, strength in rows)
+            return [word for word in related if word.forms]
 
-    def _bases(self, found: Sequence[str]) -> list[str]:
+    def _bases(self, written: Sequence[str]) -> list[str]:
         """The bases of the words that the graph knows."""
         query = "SELECT DISTINCT base FROM words WHERE word IN (SELECT value FROM json_each(?))"
-        return [base for (base,) in self._database.execute(query, (json.dumps(found),))]
+        return [base for (base,) in self._database.execute(query, (json.dumps(written),))]
 
     def _forms(self, base: str) -> tuple[str, ...]:
         return tuple(word for (word,) in self._database.execute(_FORMS, (base,)))

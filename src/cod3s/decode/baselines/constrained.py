@@ -1,8 +1,8 @@
 """Lexically constrained beam search with disjunctive positive constraints, by dynamic beam allocation.
 
-Requests with their sets of alternatives in, hypotheses that hold one alternative of each set out. The beam is
-shared out among banks, the hypotheses that lack equally many tokens (Post and Vilar 2018, arXiv 1804.06609), all
-sentences of a batch at once (Hu et al. 2019, NAACL); sets of alternatives are those of Li et al. 2020 (IJCAI).
+Hypotheses hold one alternative of each set that their request comes with. The beam is shared out among banks, the
+hypotheses that lack equally many tokens (Post and Vilar 2018, arXiv 1804.06609), all sentences of a batch at once
+(Hu et al. 2019, NAACL); sets of alternatives are those of Li et al. 2020 (IJCAI).
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from cod3s.decode.baselines.torch_search.automaton import HELD, Alternatives, build_automata
-from cod3s.decode.baselines.torch_search.loop import Choice, search
-from cod3s.decode.baselines.torch_search.model import TorchModel
+from cod3s.decode.baselines.automaton import HELD, Alternatives, build_automata
+from cod3s.decode.baselines.beam import Choice, search
+from cod3s.decode.baselines.torch_model import TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
@@ -28,7 +28,7 @@ def constrained_beam_search(
     max_tokens: int,
     boundaries: Sequence[bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Up to `best` hypotheses a request, each with one alternative of every set in `constraints[request]`.
+    """Up to `best` hypotheses per request, each with one alternative of every set in `constraints[request]`.
 
     `boundaries[token]` says that a word is over when this token follows: an alternative then counts only as whole
     words ("fire" is not held by "fired"). Without it any sequence of tokens counts. Where `max_tokens` leaves no
@@ -37,7 +37,7 @@ def constrained_beam_search(
     if len(constraints) != len(requests):
         raise Cod3sError(f"{len(requests)} requests came with {len(constraints)} lists of constraints")
     over = None if boundaries is None else torch.tensor(boundaries, dtype=torch.bool)
-    found = search(
+    rows = search(
         model,
         requests,
         lambda batch: _Banks([constraints[number] for number in batch], beam, model.end, over),
@@ -46,7 +46,7 @@ def constrained_beam_search(
         max_tokens=max_tokens,
         stop_when_full=True,
     )
-    return [own[0][:best] if own else [] for own in found]
+    return [lists[0][:best] if lists else [] for lists in rows]
 
 
 class _Banks:
@@ -63,12 +63,12 @@ class _Banks:
     def choose(self, log_probs: Any, scores: Any, left: int) -> Choice:
         width, vocabulary = log_probs.shape[1:]
         totals = (scores[:, :, None] + log_probs).flatten(1)  # (lists, width * vocabulary)
-        places = self._candidates(totals, width, vocabulary)
-        parents, tokens = places // vocabulary, places % vocabulary
+        columns = self._candidates(totals, width, vocabulary)
+        parents, tokens = columns // vocabulary, columns % vocabulary
         least, enough = self._lack(self._next(parents, tokens))
-        values = totals.gather(1, places)
+        values = totals.gather(1, columns)
         repeated = torch.zeros_like(values, dtype=torch.bool)
-        repeated[:, 1:] = places[:, 1:] == places[:, :-1]
+        repeated[:, 1:] = columns[:, 1:] == columns[:, :-1]
         # A text that ends must lack nothing, and one that goes on must have room for what it lacks.
         hopeless = least > torch.where(tokens == self._end, 0, left)
         values = values.masked_fill(repeated | hopeless, -torch.inf)
@@ -84,11 +84,11 @@ class _Banks:
         self._states = self._states[lists]
 
     def _candidates(self, totals: Any, width: int, vocabulary: int) -> Any:
-        """Sorted places in `totals`: the best of all, the best of each hypothesis, and all that advance a set."""
+        """Sorted columns of `totals`: the best of all, the best of each hypothesis, and all that advance a set."""
         best = totals.topk(2 * width, dim=1).indices
-        own = totals.view(-1, width, vocabulary).argmax(dim=2, keepdim=True)  # (lists, width, 1)
+        likeliest = totals.view(-1, width, vocabulary).argmax(dim=2, keepdim=True)  # (lists, width, 1)
         wanted = self._tokens[:, None, :].expand(-1, width, -1)  # (lists, width, columns)
-        each = torch.where(wanted < 0, own, wanted) + vocabulary * torch.arange(width)[:, None]
+        each = torch.where(wanted < 0, likeliest, wanted) + vocabulary * torch.arange(width)[:, None]
         return torch.cat([best, each.flatten(1)], dim=1).sort(dim=1).values
 
     def _next(self, parents: Any, tokens: Any) -> Any:
@@ -122,9 +122,9 @@ def _round_robin(values: Any, bank: Any, late: Any) -> Any:
     order = values.argsort(dim=1, descending=True, stable=True)
     order = order.gather(1, bank.gather(1, order).argsort(dim=1, stable=True))
     bank = bank.gather(1, order)
-    place = torch.arange(bank.shape[1]).expand_as(bank)
+    position = torch.arange(bank.shape[1]).expand_as(bank)
     first = torch.ones_like(bank, dtype=torch.bool)
     first[:, 1:] = bank[:, 1:] != bank[:, :-1]
-    rank = place - torch.where(first, place, 0).cummax(dim=1).values
+    rank = position - torch.where(first, position, 0).cummax(dim=1).values
     rank = rank + bank.shape[1] * (late.gather(1, order).long() + 2 * values.gather(1, order).isneginf())
     return order.gather(1, rank.argsort(dim=1, stable=True))

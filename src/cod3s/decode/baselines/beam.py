@@ -1,7 +1,7 @@
-"""The loop that beam searches share: step, choose, set aside what ended, go on until nothing better can come.
+"""The loop of beam searches on torch: step, choose, set aside what ended, until nothing better can come.
 
-A batch of requests and a chooser in, finished hypotheses out. A request has one or more lists of hypotheses (the
-groups of diverse beam search); tensors are (lists, width, …), the lists of one request side by side.
+A request has one or more lists of hypotheses (the groups of diverse beam search); tensors are (lists, width, …),
+the lists of one request side by side.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from cod3s.decode.baselines.torch_search.model import Decoding, TorchModel
+from cod3s.decode.baselines.torch_model import Decoding, TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
@@ -56,9 +56,9 @@ class _Running:
 
 @dataclass
 class _Finished:
-    """The best finished hypotheses of every list, best first; a score of -inf marks an empty place."""
+    """The best finished hypotheses of every list, best first; a score of -inf marks an empty slot."""
 
-    scores: Any  # (lists, width), a token
+    scores: Any  # (lists, width), per token
     sums: Any  # (lists, width)
     lengths: Any  # (lists, width)
     texts: Any  # (lists, width, max_tokens)
@@ -78,17 +78,17 @@ class _Finished:
         best = both[0].topk(self.scores.shape[1], dim=1).indices
         return _Finished(*(_pick(tensor, best) for tensor in both))
 
-    def hypotheses(self, place: int, end: int) -> list[Hypothesis]:
-        """The finished hypotheses of the list at `place`."""
-        found = []
+    def hypotheses(self, row: int, end: int) -> list[Hypothesis]:
+        """The finished hypotheses of the list in this row."""
+        hypotheses = []
         for score, total, length, text in zip(
-            self.scores[place], self.sums[place], self.lengths[place], self.texts[place], strict=True
+            self.scores[row], self.sums[row], self.lengths[row], self.texts[row], strict=True
         ):
             if score.isfinite():
                 tokens = tuple(text[: int(length)].tolist())
                 written = tokens[:-1] if tokens[-1] == end else tokens
-                found.append(Hypothesis(written, float(total), int(length)))
-        return found
+                hypotheses.append(Hypothesis(written, float(total), int(length)))
+        return hypotheses
 
 
 def search(
@@ -101,7 +101,7 @@ def search(
     max_tokens: int,
     stop_when_full: bool,
 ) -> list[list[list[Hypothesis]]]:
-    """For every request, for each of its lists, the finished hypotheses, best first by log-probability a token.
+    """For every request, for each of its lists, the finished hypotheses, best first by log-probability per token.
 
     `chooser` makes the chooser of a batch from the requests' numbers. A list is done when it holds `width`
     finished hypotheses and, unless `stop_when_full`, no running one is better than the worst of them so far.
@@ -110,26 +110,26 @@ def search(
         raise Cod3sError(
             f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="ask for 1 or more"
         )
-    found: list[list[list[Hypothesis]]] = [[] for _ in requests]
+    finished: list[list[list[Hypothesis]]] = [[] for _ in requests]
     with torch.inference_mode():
         for batch in _batches(model, requests, max(1, MAX_BEAMS // (lists * width))):
             room = model.positions - len(requests[batch[0]].prefix)
-            own = [requests[number] for number in batch]
-            one = _Search(model, own, chooser(batch), lists=lists, width=width)
-            results = one.run(min(max_tokens, room), stop_when_full)
+            asked = [requests[number] for number in batch]
+            running = _Search(model, asked, chooser(batch), lists=lists, width=width)
+            results = running.run(min(max_tokens, room), stop_when_full)
             for number, result in zip(batch, results, strict=True):
-                found[number] = result
-    return found
+                finished[number] = result
+    return finished
 
 
 def continuing(choice: Choice, end: int, width: int) -> Any:
-    """The places of the `width` best continuations that do not end; dead ones come last."""
+    """The columns of the `width` best continuations that do not end; dead ones come last."""
     stopped = (choice.tokens == end) | choice.scores.isneginf()
     return stopped.to(torch.uint8).argsort(dim=1, stable=True)[:, :width]
 
 
 def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Iterator[list[int]]:
-    """Numbers of requests that go together: prefixes of one length, sources of like length."""
+    """Numbers of requests that go together: prefixes of one length, sources of similar length."""
     lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
     order = sorted(range(len(requests)), key=lambda number: lengths[number])
     batch: list[int] = []
@@ -165,8 +165,8 @@ class _Search:
             running.scores[done] = -torch.inf
             over = done.view(-1, self._lists).all(dim=1) | (step == max_tokens)  # requests
             for row in over.nonzero().flatten().tolist():
-                places = range(row * self._lists, (row + 1) * self._lists)
-                results[int(self._requests[row])] = [finished.hypotheses(place, self._end) for place in places]
+                lists = range(row * self._lists, (row + 1) * self._lists)
+                results[int(self._requests[row])] = [finished.hypotheses(number, self._end) for number in lists]
             if over.all():
                 break
             if over.any():
@@ -194,7 +194,7 @@ class _Search:
         sums = running.sums.gather(1, choice.parents) + added
         texts = _pick(running.texts, choice.parents)
         texts[:, :, step - 1] = choice.tokens
-        # Only the best `width` may end: the others are there to go on in their place.
+        # Only the best `width` may end: the others go on instead of them.
         ends = (choice.tokens == self._end) | (step == max_tokens)
         ends[:, self._width :] = False
         ended = choice.scores.masked_fill(~ends, -torch.inf) / step
@@ -206,7 +206,7 @@ class _Search:
         return running, finished
 
     def _nothing_better(self, running: _Running, finished: _Finished, step: int, stop_when_full: bool) -> Any:
-        """Which lists are done; the best score that may come is taken to be the best running one a token now."""
+        """Which lists are done; the best score still to come is estimated by the best running score per token."""
         best, worst = running.scores.amax(dim=1) / step, finished.scores[:, -1]
         return best.isneginf() | (~worst.isneginf() & (stop_when_full | (best <= worst)))
 
@@ -222,9 +222,9 @@ class _Search:
         return (parents + torch.arange(len(parents))[:, None] * self._width).flatten()
 
 
-def _pick(tensor: Any, places: Any) -> Any:
-    """tensor[list, places[list]] for every list."""
-    return tensor[torch.arange(len(places))[:, None], places]
+def _pick(tensor: Any, columns: Any) -> Any:
+    """tensor[list, columns[list]] for every list."""
+    return tensor[torch.arange(len(columns))[:, None], columns]
 
 
 def _rows(tensors: _Tensors, lists: Any) -> _Tensors:

@@ -1,7 +1,7 @@
 """Diverse beam search (Vijayakumar et al. 2016, arXiv 1610.02424): groups of beams that avoid each other.
 
-Requests in, hypotheses out. The groups take their tokens in turn; a token costs a group `penalty` for every
-hypothesis of an earlier group that has just taken it at the same place (the Hamming diversity of the paper).
+The groups take their tokens in turn; a token costs a group `penalty` for every
+hypothesis of an earlier group that has just taken it at the same position (the Hamming diversity of the paper).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from cod3s.decode.baselines.torch_search.loop import Choice, continuing, search
-from cod3s.decode.baselines.torch_search.model import TorchModel
+from cod3s.decode.baselines.beam import Choice, continuing, search
+from cod3s.decode.baselines.torch_model import TorchModel
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
@@ -30,9 +30,9 @@ def diverse_beam_search(
     group_beam: int = GROUP_BEAM,
     penalty: float = PENALTY,
 ) -> list[list[Hypothesis]]:
-    """Up to `best` different hypotheses a request: the best one of each group in turn, then the second ones.
+    """Up to `best` different hypotheses per request: the best one of each group in turn, then the second ones.
 
-    Groups rank by log-probability less penalties, a token; the hypotheses report the log-probability alone. With
+    Groups rank by log-probability less penalties, per token; the hypotheses report the log-probability alone. With
     one group it is plain beam search.
     """
     if groups < 1 or penalty < 0:
@@ -40,7 +40,7 @@ def diverse_beam_search(
             f"{groups} groups with a penalty of {penalty} cannot be searched",
             hint="ask for one group or more, and a penalty of 0 or more",
         )
-    found = search(
+    rows = search(
         model,
         requests,
         lambda _: _Groups(groups, penalty, model.end),
@@ -49,7 +49,7 @@ def diverse_beam_search(
         max_tokens=max_tokens,
         stop_when_full=False,
     )
-    return [in_turn(own)[:best] for own in found]
+    return [in_turn(lists)[:best] for lists in rows]
 
 
 def in_turn(lists: Iterable[Sequence[Hypothesis]]) -> list[Hypothesis]:
@@ -74,8 +74,8 @@ class _Groups:
         taken = torch.zeros(len(totals), 1, vocabulary)  # how many hypotheses of earlier groups took each token
         choices = []
         for group in range(self._groups):
-            own = totals[:, group] - self._penalty * taken
-            top = own.flatten(1).topk(2 * width, dim=1)
+            penalised = totals[:, group] - self._penalty * taken
+            top = penalised.flatten(1).topk(2 * width, dim=1)
             choice = Choice(top.values, top.indices // vocabulary, top.indices % vocabulary)
             choices.append(choice)
             on = continuing(choice, self._end, width)

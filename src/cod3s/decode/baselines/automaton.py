@@ -1,8 +1,8 @@
 """Disjunctive constraints as automata: how far a text has come towards holding one alternative of each set.
 
-Token sequences in, transition tables out, the same for all hypotheses of a batch. A set's alternatives form a trie
-with the failure links of Aho and Corasick (1975), so shared beginnings are followed together and a match that
-breaks falls back to the longest one that still holds. State 0 of every row means: held for good.
+A set's alternatives form a trie with the failure links of Aho and Corasick (1975), so shared beginnings are
+followed together and a match that breaks falls back to the longest one that still holds. State 0 of every row
+means: held for good.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ class Automata:
 
 def build_automata(rows: Sequence[Sequence[Alternatives]]) -> Automata:
     """The automata of every row's sets."""
-    own = [_row(sets) for sets in rows]
+    tables = [_row(sets) for sets in rows]
     return Automata(
-        tokens=_padded([one.tokens for one in own], -1),
-        steps=_padded([one.steps for one in own], HELD),
-        missing=_padded([one.missing for one in own], 0),
-        whole=_padded([one.whole for one in own], 0),
-        starts=_padded([one.starts for one in own], HELD),
+        tokens=_padded([table.tokens for table in tables], -1),
+        steps=_padded([table.steps for table in tables], HELD),
+        missing=_padded([table.missing for table in tables], 0),
+        whole=_padded([table.whole for table in tables], 0),
+        starts=_padded([table.starts for table in tables], HELD),
     )
 
 
@@ -48,13 +48,13 @@ def _row(sets: Sequence[Alternatives]) -> Automata:
     for alternatives in sets:
         if not alternatives or not all(alternatives):
             raise Cod3sError("a constraint needs alternatives of one token or more each")
-    tokens = [-1, *sorted({token for alternatives in sets for one in alternatives for token in one})]
-    column = {token: place for place, token in enumerate(tokens)}
+    tokens = [-1, *sorted({token for alternatives in sets for sequence in alternatives for token in sequence})]
+    column = {token: number for number, token in enumerate(tokens)}
     steps = [np.zeros((1, len(tokens)), np.int64)]  # what is held stays held
     missing, whole, starts = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], []
     states = 1
     for alternatives in sets:
-        table, complete = _set([[column[token] for token in one] for one in alternatives], len(tokens))
+        table, complete = _set([[column[token] for token in sequence] for sequence in alternatives], len(tokens))
         steps.append(table + states)
         missing.append(_distances(table, complete))
         whole.append(np.full(len(table), missing[-1][0]))

@@ -1,7 +1,4 @@
-"""The torch weights of a bundle or a run, and stepping through them with a cache.
-
-Requests in, log-probabilities of the next token out. Knows nothing about how a search chooses among them.
-"""
+"""The torch weights of a bundle or a run, stepped through token by token with a cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +34,7 @@ class TorchModel:
 
 def open_torch_model(folder: Path, name: str, *, reader: Reader, vocabulary: Vocabulary) -> TorchModel:
     """The model `name` of a bundle that was exported with its torch weights, or of a run folder."""
-    path = next((one for one in (folder / "torch" / name, folder / name / "model") if one.is_dir()), None)
+    path = next((path for path in (folder / "torch" / name, folder / name / "model") if path.is_dir()), None)
     if path is None:
         raise BundleError(
             f"{folder} has no torch weights of {name!r}: this search does not run on the engine",
@@ -77,7 +74,7 @@ class Decoding:
         encoded = self._network.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
         self._source, self._mask = encoded.last_hidden_state, mask
         cache, log_probs = self._forward(torch.tensor([request.prefix for request in requests]), None)
-        # The prefix is read once a request; only then do its beams part.
+        # The prefix is read once per request; its beams only part after it.
         cache.batch_repeat_interleave(beams)
         self._cache = cache
         self._source, self._mask, self.log_probs = (  # log_probs: (requests * beams, vocabulary)

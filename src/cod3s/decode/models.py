@@ -1,0 +1,192 @@
+"""The models that decoding asks, by relation and role: those of an opened bundle, or a user's own."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cod3s.bins import BinsFile, open_bins
+from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
+from cod3s.errors import BundleError, UsageError, did_you_mean
+from cod3s.model.causal_engine import CausalEngine
+from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
+from cod3s.model.memory import RememberingEngine
+from cod3s.model.reader import Reader, open_reader
+from cod3s.model.roles import tag
+from cod3s.model.shape import SHAPES
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+
+
+class Words(Protocol):
+    """What decoding needs of a vocabulary; `Vocabulary` is one."""
+
+    signature: SignatureTokens
+
+    def id(self, token: str) -> int:
+        """The id of a signature token, by the name that `SignatureTokens` gives it."""
+        ...
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of a text, without an end."""
+        ...
+
+    def encode_signature(self, signature: str) -> list[int]:
+        """The ids that come before a sentence of this bin."""
+        ...
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        """The text among `ids`, without signatures and special tokens."""
+        ...
+
+    def read_signature(self, ids: Sequence[int]) -> str | None:
+        """The signature that the ids write; None if they write none."""
+        ...
+
+
+@dataclass(frozen=True)
+class RoleModel:
+    """An engine in one role of one relation: `start` is what its decoder begins with, a bundle's tag."""
+
+    engine: Engine
+    words: Words
+    start: tuple[int, ...]
+
+    def request(self, source: str | None, prefix: Sequence[int] = ()) -> Request:
+        """Read `source` and write on after `prefix`."""
+        return Request(source, (*self.start, *prefix))
+
+
+class Models(Protocol):
+    """The models of the two stages. Those that MMI needs may be missing."""
+
+    @property
+    def label(self) -> str:
+        """What messages call these models."""
+        ...
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether signing answers costs no further model, so that `auto` does it."""
+        ...
+
+    def signature(self, relation: str) -> RoleModel:
+        """p(signature given source)."""
+        ...
+
+    def sentence(self, relation: str) -> RoleModel:
+        """p(signature + target given source)."""
+        ...
+
+    def inverse(self, relation: str) -> RoleModel | None:
+        """p(source given signature), which MMI ranks signatures by."""
+        ...
+
+    def backward(self, relation: str) -> RoleModel | None:
+        """p(source given target), which MMI ranks sentences by."""
+        ...
+
+    def bins(self, relation: str) -> BinsFile | None:
+        """The bins of the training targets, opened; None if there are none."""
+        ...
+
+
+class BundleModels:
+    """The models of a bundle; an engine is opened when one of its roles is first asked for."""
+
+    def __init__(
+        self, folder: Path, facts: BundleFacts, vocabulary: Vocabulary, open_engine: Callable[[str], Engine]
+    ) -> None:
+        self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
+        self._open_engine = open_engine
+        self._engines: dict[str, Engine] = {}
+
+    @property
+    def label(self) -> str:
+        return f"the bundle {self.facts.name}"
+
+    @property
+    def has_encoder(self) -> bool:
+        return bool(self.facts.own_encoder)
+
+    def require_relation(self, relation: str) -> None:
+        """An error that suggests the nearest relation unless the bundle has this one."""
+        if relation not in self.facts.models:
+            raise UsageError(
+                f"{self.label} has no relation {relation!r}", hint=did_you_mean(relation, self.facts.models)
+            )
+
+    def plain(self, relation: str) -> RoleModel:
+        """p(target given source)."""
+        return self._need(relation, "plain")
+
+    def sentence(self, relation: str) -> RoleModel:
+        return self._need(relation, "sentence")
+
+    def signature(self, relation: str) -> RoleModel:
+        """p(signature given source): its own role, or else the beginning of what `sentence` writes."""
+        return self._find(relation, "signature") or self._need(relation, "sentence")
+
+    def inverse(self, relation: str) -> RoleModel | None:
+        return self._find(relation, "inverse")
+
+    def backward(self, relation: str) -> RoleModel | None:
+        """p(source given target): the plain role of the inverse relation."""
+        return self._find(self.facts.relations[relation].get("inverse", ""), "plain")
+
+    def bins(self, relation: str) -> BinsFile | None:
+        """The relation's bins, opened anew each time, because an SQLite connection belongs to one thread."""
+        path = bins_path(self.folder, relation)
+        return open_bins(path) if path.is_file() else None
+
+    def _find(self, relation: str, role: str) -> RoleModel | None:
+        name = self.facts.models.get(relation, {}).get(role)
+        if name is None:
+            return None
+        if name not in self._engines:
+            self._engines[name] = self._open_engine(name)
+        return RoleModel(self._engines[name], self.vocabulary, (self.vocabulary.id(tag(relation, role)),))
+
+    def _need(self, relation: str, role: str) -> RoleModel:
+        self.require_relation(relation)
+        if model := self._find(relation, role):
+            return model
+        raise BundleError(
+            f"{self.label} has no model for the role {role!r} of {relation!r}",
+            hint=f"train it with --roles {','.join([*self.facts.models[relation], role])}",
+        )
+
+
+def open_models(
+    folder: Path, threads: int | None = None, compute: str = COMPUTE, *, remember: int = 0
+) -> BundleModels:
+    """The models of the bundle in `folder`. Its files must be there; their checksums are not verified."""
+    facts = read_facts(folder)
+    require_files(folder, facts)
+    if facts.shape not in SHAPES:
+        raise BundleError(f"{folder} has the unknown shape {facts.shape!r}", hint="upgrade cod3s")
+    shape = SHAPES[facts.shape]
+    vocabulary = open_vocabulary(folder / "tokens.model", facts)
+    options: dict[str, Any] = {"positions": shape.max_tokens, "threads": threads, "compute": compute}
+
+    def open_engine(name: str) -> Engine:
+        model = folder / "models" / name
+        engine: Engine
+        if shape.causal:
+            engine = CausalEngine(model, _prompt_readers(facts, vocabulary), vocabulary, **options)
+        else:
+            reader = open_reader(shape, vocabulary, folder / "source.json")
+            engine = FastEngine(model, reader, vocabulary, **options)
+        return RememberingEngine(engine, remember) if remember else engine
+
+    return BundleModels(folder, facts, vocabulary, open_engine)
+
+
+def _prompt_readers(facts: BundleFacts, vocabulary: Vocabulary) -> dict[int, Reader]:
+    """How a language model reads a source, by the tag that follows it."""
+    return {
+        vocabulary.id(tag(relation, role)): open_reader(
+            SHAPES[facts.shape], vocabulary, Path(), facts.relations[relation]["template"]
+        )
+        for relation, roles in facts.models.items()
+        for role in roles
+    }

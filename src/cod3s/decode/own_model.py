@@ -1,0 +1,234 @@
+"""The two stages on a user's own seq2seq model of transformers, without a bundle.
+
+The model was fine-tuned on targets that begin with a signature (`TwoStage.target`). Stage 1 lets it write k
+signatures that lie apart, stage 2 the best sentence after each. Needs the extra `train`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.generator import answer_in_two_stages, make_answer_set, with_auto_decided
+from cod3s.decode.models import RoleModel
+from cod3s.decode.request import Batch, check_source
+from cod3s.decode.sentences import write_candidates
+from cod3s.decode.signatures import find_signatures
+from cod3s.decode.systems import COD3S, System
+from cod3s.errors import Cod3sError, SignatureError
+from cod3s.model.reader import Reader
+from cod3s.model.transformers_engine import TransformersEngine, forbid_others
+from cod3s.records import AnswerSet
+from cod3s.signatures.signer import Signer
+from cod3s.text import clean
+from cod3s.tokens.vocabulary import SignatureTokens
+
+_SYSTEM = System("two-stage", COD3S)
+
+
+@dataclass(frozen=True)
+class SignatureProcessor:
+    """A logits processor: first a fixed lead, a signature and a separator; after them no more signature tokens.
+
+    `allowed[i]` are the ids that may stand i positions after the decoder's start token. Pass it to `generate` of
+    transformers, with `renormalize_logits=True` where probabilities over signatures should sum to one.
+    """
+
+    allowed: tuple[tuple[int, ...], ...]
+    signature_ids: tuple[int, ...]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        position = input_ids.shape[1] - 1
+        if position >= len(self.allowed):
+            return scores.index_fill(1, scores.new_tensor(self.signature_ids).long(), float("-inf"))
+        return forbid_others(scores, self.allowed[position])
+
+
+class TwoStage:
+    """A seq2seq model with its tokenizer and the tokens that write signatures.
+
+    `names` maps our token names (`SignatureTokens.names()`) to those of the tokenizer where they differ;
+    `separator` is the token between signature and sentence, if the model was trained with one; `signer` signs
+    answers as the training targets were signed, for the options `check` and `faithful`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        tokens: SignatureTokens,
+        *,
+        separator: str = "",
+        names: Mapping[str, str] | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        if not getattr(model.config, "is_encoder_decoder", False):
+            raise Cod3sError(
+                f"{type(model).__name__} is not an encoder-decoder model", hint="give a seq2seq model"
+            )
+        self.model, self.tokenizer, self.tokens, self.separator = model, tokenizer, tokens, separator
+        self._signer = signer
+        self._words = _TokenizerWords(tokenizer, tokens, separator, names or {})
+        self._start = _start_ids(model, tokenizer)
+        engine = TransformersEngine(
+            model, _reader(tokenizer), end=tokenizer.eos_token_id, processors=[self.processor()]
+        )
+        self._writer = RoleModel(engine, self._words, self._start)
+
+    def target(self, signature: str, text: str) -> str:
+        """What the model should learn to write: the signature's tokens, the separator, the sentence."""
+        written = "".join(self._words.names[token] for token in self.tokens.split(signature))
+        return f"{written}{self.separator} {clean(text)}"
+
+    def prefix(self, signature: str) -> list[int]:
+        """The decoder ids that force a signature: `generate(decoder_input_ids=…)` goes on with the sentence."""
+        return [*self._start, *self._words.encode_signature(signature)]
+
+    def processor(self) -> SignatureProcessor:
+        """Makes `generate` of transformers write a signature first, and only there."""
+        words = self._words
+        lead, end = ([(number,) for number in ids] for ids in (self._start[1:], words.separator_ids))
+        bits = [tuple(words.id(name) for name in names) for names in self.tokens.choices()]
+        return SignatureProcessor((*lead, *bits, *end), tuple(sorted(map(words.id, self.tokens.names()))))
+
+    def signatures(self, source: str, n: int = DEFAULT.signature_beam) -> list[tuple[str, float]]:
+        """Stage 1: up to `n` signatures by beam search, best first, with their log-probabilities.
+
+        The beam is restricted to signature tokens, so that the probabilities of all signatures sum to one.
+        """
+        config = DEFAULT.with_values(k=1, signature_beam=n)
+        (hypotheses,) = find_signatures(self._writer, [check_source(source)], config)
+        return [
+            (self._words.read_signature(hypothesis.tokens) or "", hypothesis.log_prob) for hypothesis in hypotheses
+        ]
+
+    def sentences(
+        self,
+        source: str,
+        signatures: Sequence[str],
+        *,
+        beam: int = DEFAULT.beam,
+        max_tokens: int = DEFAULT.max_tokens,
+    ) -> list[tuple[str, float]]:
+        """Stage 2: for each signature the best sentence after it and its mean log-probability per token."""
+        if beam < 2:
+            raise Cod3sError(f"a beam of {beam} was asked for", hint="choose 2 or more")
+        config = DEFAULT.with_values(beam=beam, max_tokens=max_tokens)
+        (bins,) = write_candidates(self._writer, [check_source(source)], [signatures], config)
+        return [(bin[0].text, bin[0].forward) if bin else ("", float("-inf")) for bin in bins]
+
+    def generate(
+        self, source: str, k: int | None = None, *, relation: str = "", options: DecodeConfig = DEFAULT
+    ) -> AnswerSet:
+        """Both stages, with the options of `cod3s.load(…).generate`: k signatures that lie apart, a sentence each.
+
+        `relation` is only noted in the result. There is no backward model, so `auto` does not rerank.
+        """
+        config = options if k is None else options.with_values(k=k)
+        for stage in ("rerank_signatures", "rerank_sentences"):
+            if getattr(config, stage) == "auto":
+                config = config.with_values(**{stage: "none"})
+        text = check_source(source)
+        batch = Batch(relation, _SYSTEM, config, texts=[text], sources=[text], wanted=[None], remarks=[[]])
+        models = _OwnModels(self._writer, has_encoder=self._signer is not None)
+        batch = with_auto_decided(models, batch)
+        (answers,) = answer_in_two_stages(models, batch, self._signer)
+        return make_answer_set(batch, 0, answers, model=type(self.model).__name__)
+
+
+@dataclass(frozen=True)
+class _OwnModels:
+    """One model that writes signatures and sentences of any relation; nothing runs backwards."""
+
+    writer: RoleModel
+    has_encoder: bool
+    label: str = "a model of your own"
+
+    def signature(self, relation: str) -> RoleModel:
+        return self.writer
+
+    def sentence(self, relation: str) -> RoleModel:
+        return self.writer
+
+    def inverse(self, relation: str) -> None:
+        return None
+
+    def backward(self, relation: str) -> None:
+        return None
+
+    def bins(self, relation: str) -> None:
+        return None
+
+
+class _TokenizerWords:
+    """A tokenizer of transformers as the vocabulary of the two stages."""
+
+    def __init__(self, tokenizer: Any, tokens: SignatureTokens, separator: str, names: Mapping[str, str]) -> None:
+        self._tokenizer, self.signature = tokenizer, tokens
+        self.names = {name: names.get(name, name) for name in tokens.names()}  # ours → the tokenizer's
+        separators = [separator] if separator else []
+        known = tokenizer.get_vocab()
+        missing = [name for name in (*self.names.values(), *separators) if name not in known]
+        if missing:
+            raise Cod3sError(
+                f"the tokenizer lacks {len(missing)} of the tokens that write signatures, {missing[0]!r} first",
+                hint="add_signature_tokens(model, tokenizer, tokens) adds them; then the model has to learn them",
+            )
+        self._ids = {name: known[theirs] for name, theirs in self.names.items()}
+        self._name_of = {number: name for name, number in self._ids.items()}
+        self.separator_ids = [known[name] for name in separators]
+
+    def id(self, token: str) -> int:
+        return int(self._ids[token])
+
+    def encode_text(self, text: str) -> list[int]:
+        return list(self._tokenizer(text_target=text, add_special_tokens=False)["input_ids"])
+
+    def encode_signature(self, signature: str) -> list[int]:
+        return [*(self._ids[token] for token in self.signature.split(signature)), *self.separator_ids]
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
+    def read_signature(self, ids: Sequence[int]) -> str | None:
+        try:
+            return self.signature.join([self._name_of.get(number, "") for number in ids])
+        except SignatureError:
+            return None
+
+
+def add_signature_tokens(model: Any, tokenizer: Any, tokens: SignatureTokens, separator: str = "") -> int:
+    """Give a model and its tokenizer, before fine-tuning, the tokens that write signatures; how many are new."""
+    added: int = tokenizer.add_tokens([*tokens.names(), *([separator] if separator else [])], special_tokens=True)
+    model.resize_token_embeddings(max(len(tokenizer), model.config.vocab_size))
+    return added
+
+
+def _reader(tokenizer: Any) -> Reader:
+    """Reads sources whole: how much a model can take is left to its user."""
+
+    def read(text: str) -> list[int]:
+        return list(tokenizer(text)["input_ids"])
+
+    pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    return Reader(read, lambda text: False, read(""), pad, [], tokenizer)
+
+
+def _start_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """What stands before every target: the decoder's start token, and what the tokenizer itself puts in front.
+
+    BART's tokenizer begins each text with <s>, so the model's targets did too; T5's and Marian's do not.
+    """
+    config = model.generation_config
+    start = config.decoder_start_token_id
+    if start is None:
+        start = model.config.decoder_start_token_id if config.bos_token_id is None else config.bos_token_id
+    if start is None:
+        raise Cod3sError(
+            "the model does not say which token its decoder starts with",
+            hint="set model.generation_config.decoder_start_token_id",
+        )
+    frame = tokenizer(text_target="")["input_ids"]
+    lead = frame[: frame.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in frame else frame
+    return (int(start), *lead)

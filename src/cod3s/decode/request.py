@@ -1,0 +1,79 @@
+"""What is asked: sources, checked and cut into the batches that go through the stages."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.systems import COD3S, System
+from cod3s.errors import SentenceError, UsageError
+from cod3s.text import clean, for_modelling
+
+MAX_CHARACTERS = 10_000  # a longer source is not a sentence but a mistake
+
+WantedSignatures = Sequence[str] | None
+"""The signatures that a user wants for one source; None leaves them to stage 1."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sources that are decoded together. The stages add to `remarks` what each source's reader should know."""
+
+    relation: str
+    system: System
+    config: DecodeConfig
+    texts: list[str]  # the sources as they were given, cleaned
+    sources: list[str]  # the sources in the form that models read
+    wanted: list[WantedSignatures]
+    remarks: list[list[str]]
+
+
+def make_batch(
+    sources: Sequence[tuple[str, WantedSignatures]], relation: str, system: System, config: DecodeConfig
+) -> Batch:
+    """The batch of these checked sources; a system of one stage takes no signatures."""
+    wanted = [signatures for _, signatures in sources]
+    if system.kind != COD3S and any(signatures is not None for signatures in wanted):
+        raise UsageError(
+            f"{system.name} writes in one stage and takes no signatures",
+            hint="choose a system that begins with cod3s",
+        )
+    texts = [text for text, _ in sources]
+    return Batch(
+        relation,
+        system,
+        config,
+        texts,
+        sources=[for_modelling(text) for text in texts],
+        wanted=wanted,
+        remarks=[[] for _ in texts],
+    )
+
+
+def check_source(source: str) -> str:
+    """The source on one clean line; an error if it is empty, too long or not text."""
+    if isinstance(source, str) and len(source) > MAX_CHARACTERS:
+        raise SentenceError(
+            f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
+            hint="give one sentence; a file with one sentence per line goes to --input",
+        )
+    return clean(source)
+
+
+def in_batches(
+    sources: Iterable[str | tuple[str, WantedSignatures]], size: int
+) -> Iterator[list[tuple[str, WantedSignatures]]]:
+    """Checked sources with their signatures, `size` at a time; those before a bad source come before its error."""
+    batch: list[tuple[str, WantedSignatures]] = []
+    for number, asked in enumerate(sources, 1):
+        source, signatures = asked if isinstance(asked, tuple) else (asked, None)
+        try:
+            batch.append((check_source(source), signatures))
+        except SentenceError as error:
+            if batch:
+                yield batch
+            raise SentenceError(f"source {number}: {error.message}", error.hint) from error
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
