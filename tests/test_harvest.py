@@ -22,7 +22,7 @@ from cod3s.cli.app import app
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.harvest import documents
 from cod3s.harvest.extract import find_pairs
-from cod3s.harvest.harvest import COLUMNS, OVER_LIMIT, harvest
+from cod3s.harvest.pipeline import COLUMNS, OVER_LIMIT, harvest
 
 STORY = """# The ferry
 

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cod3s.bins import open_bins
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
-from cod3s.corpus.prepare import prepare
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import place

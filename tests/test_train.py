@@ -16,8 +16,8 @@ import torch
 
 from cod3s.bundle import open_own_encoder, read_facts, verify
 from cod3s.cli.train import train as command
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
 from cod3s.export.bundle import export

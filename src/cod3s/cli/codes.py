@@ -15,6 +15,7 @@ from cod3s.cli.options import (
 )
 from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
+from cod3s.options import BITS, SEED
 
 _MOST_FITTED = 200_000  # sentences; more change a code of 256 bits no further and only take memory
 
@@ -30,9 +31,9 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
     kind: Annotated[str, typer.Option("--kind", help="median or itq.")] = "median",
     column: ColumnOption = None,
-    bits: BitsOption = 16,
+    bits: BitsOption = BITS,
     encoder: EncoderOption = "fast",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Fit a code on up to 200,000 sentences and save it: JSON and plain arrays, for `--code FOLDER`."""

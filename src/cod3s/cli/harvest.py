@@ -13,7 +13,7 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:
-    from cod3s.harvest.harvest import Summary
+    from cod3s.harvest.pipeline import Summary
 
 _MEGABYTE = 1_000_000
 _PLAIN = (".txt", ".md")
@@ -58,14 +58,14 @@ def harvest(
         )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
-    from cod3s.harvest import harvest as library
+    from cod3s.harvest import harvest as harvest_files
     from cod3s.harvest.clauses import Limits
 
     # A polite kill ends like Ctrl-C: the unfinished file is removed on the way out.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     with progress("MB of text", _total_megabytes(files)) as advance:
         meter = _Megabytes(advance)
-        summary = library.harvest(
+        summary = harvest_files(
             files,
             output,
             limits=Limits(min_words, max_words),

@@ -9,6 +9,7 @@ import typer
 from cod3s.cli.options import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, print_table, say
 from cod3s.errors import UsageError
+from cod3s.options import SEED
 
 _MOST_COMPARED = 100  # sentences; their pairs grow with the square
 
@@ -18,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def sign(
-    texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign.")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign, or - for stdin.")] = None,
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
     ] = None,
@@ -26,7 +27,7 @@ def sign(
     bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Sign sentences: bits, margin (|cosine| to the nearest hyperplane) and, for pairs, Hamming and cosine.
@@ -38,7 +39,10 @@ def sign(
     from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
     from cod3s.signatures.signer import sign as sign_sentences
 
-    sentences = list(texts or []) + (list(read_sentences(input, column)) if input else [])
+    sentences: list[str] = []
+    for text in texts or []:
+        sentences += read_sentences(Path(text), column) if text == "-" else [text]
+    sentences += read_sentences(input, column) if input else []
     if not sentences:
         raise UsageError("there is no sentence to sign", hint='give one: cod3s sign "It rained all day."')
     chosen = load_encoder(encoder)

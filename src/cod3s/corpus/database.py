@@ -9,6 +9,8 @@ import pyarrow.dataset as ds
 from cod3s.corpus.keys import MACROS
 from cod3s.files.locations import Place
 
+BATCH_ROWS = 65_536  # read and written at a time
+
 
 def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     """A connection that keeps to `memory`, with what does not fit in the folder `spill`."""

@@ -7,7 +7,7 @@ it on a line from 0 to 2^64; a fixed stretch of that line is dev, another test, 
 
 from dataclasses import dataclass
 
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 
 SPLITS = ("train", "dev", "test")
 _END = 1 << 64
@@ -37,7 +37,7 @@ class HeldOut:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 0.25:
-            raise Cod3sError(f"a share of {self.share} cannot be held out", hint="choose from 0 to 0.25")
+            raise UsageError(f"a share of {self.share} cannot be held out", hint="choose from 0 to 0.25")
 
     def stretch(self, split: str) -> tuple[int, int]:
         """The first place of the split and the first place after it."""

@@ -47,7 +47,7 @@ def _model_guesses(
         players.signature(relation), words, sources, search=options.signature_search, best=max(DEPTHS)
     )
     names = [[read_signature(words, one.tokens) or "" for one in own] for own in found]
-    guesses = {options.signature_search: names}
+    guesses: dict[str, list[list[str]]] = {options.signature_search: names}
     inverse = players.inverse(relation)
     if inverse:
         backwards = score_signatures_backward(inverse, words, sources, found)

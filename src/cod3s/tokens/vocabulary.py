@@ -12,6 +12,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.files.disk import existing_file, read_json, replaced_file, write_json
+from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
 from cod3s.tokens.pieces import open_pieces
 
@@ -28,7 +29,7 @@ class SignatureTokens:
     `positional` tokens say which group of bits they are, so that equal values in two groups are two tokens.
     """
 
-    bits: int = 16
+    bits: int = BITS
     bits_per_token: int = 1
     positional: bool = False
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.encode.minilm import minilm_folder
-from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
 from cod3s.files.locations import place
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
@@ -187,7 +187,7 @@ class _Run:
         for name in config.corpora:
             if name not in known:
                 named = did_you_mean(name, known) if any(known) else "its pairs do not say where they come from"
-                raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=named)
+                raise UsageError(f"no pair comes from a corpus called {name!r}", hint=named)
         self._tables = {
             (relation, split): PairTable(
                 own,

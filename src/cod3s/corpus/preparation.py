@@ -16,6 +16,7 @@ import duckdb
 
 from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.conditions import Filter
+from cod3s.corpus.config import PrepareConfig
 from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
@@ -23,7 +24,7 @@ from cod3s.corpus.folder import CorpusFolder
 from cod3s.corpus.funnel import FunnelStep, make_funnel
 from cod3s.corpus.keys import HeldOut
 from cod3s.corpus.leakage import count_shared
-from cod3s.corpus.manifest import InputFile, Manifest, PrepareConfig, RelationFacts, used_versions
+from cod3s.corpus.manifest import InputFile, Manifest, RelationFacts, used_versions
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, Signer, file_facts, read_vectors
