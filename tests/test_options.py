@@ -27,7 +27,8 @@ def parameters(command: str) -> dict[str, Any]:
 def choices(command: str) -> dict[str, Any]:
     """The type of each parameter that takes one of several names."""
     (found,) = [own for own in app.registered_commands if own.name == command]
-    annotations = inspect.signature(found.callback or test_no_flag_is_lost).parameters.values()
+    assert found.callback
+    annotations = inspect.signature(found.callback).parameters.values()
     kinds = {own.name: get_args(get_args(own.annotation)[0])[:1] for own in annotations}
     return {name: kind[0] for name, kind in kinds.items() if kind and get_origin(kind[0]) is Literal}
 

@@ -524,7 +524,7 @@ def test_without_tensorboard_the_option_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingExtraError) as caught:
-        command(corpus, tmp_path / "run", tensorboard=True)
+        command(corpus=corpus, output=tmp_path / "run", tensorboard=True)
     assert caught.value.hint == "pip install 'cod3s[tensorboard]'"
     assert not (tmp_path / "run").exists()
 

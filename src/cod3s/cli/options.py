@@ -63,7 +63,7 @@ def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[...,
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**given: Any) -> None:
-            values = {name: given.pop(name) for name in declared}
+            values = {name: given.pop(name, None) for name in declared}
             values = {name: value for name, value in values.items() if value is not None}
             for name, value in values.items():
                 if problem := declared[name].problem(value, _flags(declared[name])[0].partition("/")[0]):
