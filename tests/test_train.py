@@ -437,7 +437,7 @@ def test_a_corpus_may_be_seen_less_often_than_the_others(words: Vocabulary) -> N
 @pytest.mark.parametrize(
     ("corpora", "says"),
     [
-        ({"letters": 1.5}, "no share of the corpus"),  # more than all of it
+        ({"letters": 1.5}, "the share of the corpus"),  # more than all of it
         ({"lettres": 0.5}, "called 'lettres'"),  # misspelt
     ],
 )
@@ -483,7 +483,7 @@ def test_roles_may_name_their_shares(text: str, roles: tuple[str, ...] | None, s
 
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.0), (0.5, 2.0)], ids=["too few", "none", "too much"])
 def test_wrong_shares_are_an_error(shares: tuple[float, ...]) -> None:
-    with pytest.raises(Cod3sError, match="no shares of"):
+    with pytest.raises(Cod3sError, match="are not the shares of"):
         TrainConfig(roles=("plain", "sentence"), shares=shares)
 
 
