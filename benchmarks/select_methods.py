@@ -82,7 +82,7 @@ def at_random(share: float) -> Way:
     return choose
 
 
-def selected(method: str, **options: float) -> Way:
+def selected(method: str, **options: Any) -> Way:
     def choose(pool: Pool, k: int) -> Sequence[int]:
         found = cod3s.select(
             pool.texts,

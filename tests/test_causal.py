@@ -13,8 +13,8 @@ import pytest
 
 from cod3s import load
 from cod3s.bundle import open_vocabulary, read_facts
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.decode.config import DecodeConfig
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle import export

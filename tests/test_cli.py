@@ -2,11 +2,16 @@
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from conftest import Run
+from conftest import ROOT, Run
 
 TEXTS = "It rained all night.\nThe river rose.\n\nThe bridge was closed.\nA dog barked.\n"
 COMMANDS = [
@@ -74,6 +79,34 @@ def test_sign_reads_standard_input(cod3s: Run) -> None:
     ).splitlines()
 
 
+def test_a_dash_is_standard_input(cod3s: Run) -> None:
+    done = cod3s("sign", "--encoder", "static", "A dog barked.", "-", "--json", stdin="It rained.\nIt poured.\n")
+    assert [row["text"] for row in json.loads(done.stdout)["sentences"]] == [
+        "A dog barked.",
+        "It rained.",
+        "It poured.",
+    ]
+
+
+@pytest.mark.parametrize("slow", ["typer", "wordllama"])
+def test_ctrl_c_ends_in_silence(slow: str, tmp_path: Path) -> None:
+    """While the command line is being imported as well as when it works: a module that sleeps stands for both."""
+    (tmp_path / f"{slow}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cod3s", "sign", "It rained.", "--encoder", "static"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not (tmp_path / "here").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, out, error) == (130, b"", b"")
+
+
 @pytest.mark.parametrize("text", ["x" * 100_000, "🙂", "Ой, всё.", "tab\there\x07", "a\u2028b"])
 def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
     done = cod3s("sign", "--encoder", "static", text, "--json")
@@ -86,7 +119,7 @@ def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
     [
         (["sign", "  "], "empty sentence", "visible", 1),
         (["sign"], "no sentences to sign", "cod3s sign", 2),
-        (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?", 1),
+        (["sign", "a", "--encoder", "sttic"], "no encoder is called 'sttic'", "did you mean 'static'?", 2),
         (["sign", "a", "--encoder", "static", "--bits", "300"], "300 bits", "1 to 256", 1),
         (["sign", "--input", "nowhere.txt"], "no file at nowhere.txt", "spelling", 1),
         (["sign", "--input", "."], "is a folder", "", 1),

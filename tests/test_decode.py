@@ -24,12 +24,13 @@ from cod3s.decode.rerank import (
 )
 from cod3s.decode.sentences import Candidate, write_candidates
 from cod3s.decode.signatures import find_signatures, group_tokens
-from cod3s.decode.systems import SYSTEMS, find_system
-from cod3s.errors import Cod3sError
+from cod3s.decode.systems import LISTED_SYSTEMS, PAPER_SYSTEMS, find_system
+from cod3s.errors import Cod3sError, UsageError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from fake_engine import FakeEngine
+from system_names import ALL_NAMES, TWO_STAGES
 from tiny_bundle import SOURCES, TinyBundle
 
 
@@ -302,15 +303,52 @@ def test_every_row_of_the_papers_tables_has_a_name(name: str) -> None:
 
 
 def test_baselines_and_oracles_have_names_too() -> None:
-    assert {"s2s", "s2s-sigs", "s2s-rs", "dbs", "dpc", "cod3s", "cod3s-exact-mmi", "cod3s-prior-beam"} <= set(
-        SYSTEMS
-    )
+    for name in ("s2s", "s2s-sigs", "s2s-rs", "dbs", "dpc", "cod3s", "cod3s-exact-mmi", "cod3s-prior-beam"):
+        assert find_system(name).name == name
+    assert {*PAPER_ROWS, "s2s", "s2s-sigs", "s2s-rs", "dpc"} == set(PAPER_SYSTEMS) < set(LISTED_SYSTEMS)
     assert find_system("cod3s-oracle-mmi").oracle
     assert not find_system("cod3s-mmi-mmi").oracle
     assert find_system("cod3s-mmi-mmi-rs-faithful").configure(DEFAULT).faithful == "rerank"
     assert find_system("cod3s-mmi-mmi-rs").configure(DEFAULT).faithful == "none"
     assert find_system("cod3s-mmi-mmi-fresh").configure(PAPER).fresh
     assert not find_system("cod3s-mmi-mmi").configure(PAPER).fresh
+
+
+def test_every_name_is_parsed_into_the_options_that_its_words_say() -> None:
+    assert len(ALL_NAMES) == 222
+    for name in ALL_NAMES:
+        system = find_system(name)
+        values = system.values
+        assert system.name == name
+        assert system.oracle == ("oracle" in name)
+        assert (values.get("min_hamming") == 0) == ("no-hamming" in name)
+        if name in TWO_STAGES:
+            sentence = name.split("-", 2)[2]
+            assert values["search"] == ("sample" if "rs" in sentence.split("-") else "beam")
+            assert values["rerank_sentences"] == ("mmi" if sentence.startswith("mmi") else "none")
+            assert values["fresh"] == ("fresh" in name)
+            assert values["faithful"] == next(
+                (value for word, value in (("faithful", "rerank"), ("weighed", "weigh")) if word in name), "none"
+            )
+
+
+MISSPELT = [
+    ("cod3s-mmi-mni", "did you mean 'cod3s-mmi-mmi'?", "one letter"),
+    ("cod3s-exakt-mmi-rs-weihed", "did you mean 'cod3s-exact-mmi-rs-weighed'?", "two words"),
+    ("COD3S_mmi_mmi", "did you mean 'cod3s-mmi-mmi'?", "another spelling"),
+    ("s2ss", "did you mean 's2s'?", "a baseline"),
+    ("cod3s-mmi", "cod3s-SIGNATURE-SENTENCE", "a part is missing"),
+    ("cod3s-mmi-mmi-fresh-no-hamming", "cod3s-SIGNATURE-SENTENCE", "the wrong order"),
+    ("cod3s-oracle-mmi-no-hamming", "cod3s-SIGNATURE-SENTENCE", "an oracle has no Hamming rule"),
+    ("", "s2s-rs", "nothing"),
+]
+
+
+@pytest.mark.parametrize(("name", "hint", "why"), MISSPELT, ids=[row[2] for row in MISSPELT])
+def test_an_unknown_system_is_wrong_usage_with_a_way_out(name: str, hint: str, why: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        find_system(name)
+    assert hint in raised.value.hint
 
 
 def test_a_misspelt_system_is_told_the_nearest() -> None:

@@ -11,7 +11,7 @@ from cod3s.bench import bench_sentences
 from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.protocol import length_sorted_batches
 from cod3s.encode.weights import SHA256, minilm_folder, verify_weights
-from cod3s.errors import EncoderError
+from cod3s.errors import EncoderError, UsageError
 from cod3s.signatures import random_code
 from cod3s.signatures.signer import FRAGILE_MARGIN, sign
 from conftest import Run
@@ -125,7 +125,7 @@ def test_a_damaged_conversion_in_the_cache_is_made_again(
     [("sbrt", "'sbert'"), ("fsat", "'fast'"), ("word2vec", "choose one of"), ("", "choose one of")],
 )
 def test_an_unknown_encoder_suggests_the_nearest(name: str, hint: str) -> None:
-    with pytest.raises(EncoderError) as caught:
+    with pytest.raises(UsageError) as caught:
         load_encoder(name)
     assert hint in caught.value.hint
 

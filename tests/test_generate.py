@@ -17,12 +17,12 @@ from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.request import MAX_CHARACTERS
-from cod3s.decode.systems import SYSTEMS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
 from cod3s.files.disk import read_json, write_json
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import from_text
 from conftest import Run
+from system_names import ALL_NAMES, TORCH_SYSTEMS
 from tiny_bundle import SOURCES, TinyBundle
 
 QUICK = DecodeConfig(k=3, signature_beam=20, beam=6, samples=6, max_tokens=16, baseline_beam=6)
@@ -59,6 +59,14 @@ def test_the_answers_of_the_front_page(tiny_bundle: TinyBundle) -> None:
     assert len(answers) == 5
     assert len(set(texts(answers))) == 5
     assert all(isinstance(answer, Answer) and len(answer.signature) == 8 for answer in answers)
+
+
+def test_short_forms_and_the_name_of_a_generator(generator: Generator) -> None:
+    assert close(
+        generator.effects(SOURCES[0], 2, options=QUICK), generator.generate(SOURCES[0], "effect", 2, options=QUICK)
+    )
+    assert generator.causes(SOURCES[0], options=QUICK).relation == "cause"
+    assert repr(generator) == "Generator(bundle 'exact', relations effect, cause, 8 bits)"
 
 
 def test_what_was_learned_is_among_the_answers(generator: Generator) -> None:
@@ -124,7 +132,7 @@ def test_several_answers_of_each_bin(generator: Generator) -> None:
     assert [len({one.signature for one in found.answers[i : i + 3]}) for i in (0, 3, 6)] == [1, 1, 1]
 
 
-SYSTEM_CASES = [name for name in SYSTEMS if name not in ("dbs", "dpc")]
+SYSTEM_CASES = [name for name in ALL_NAMES if name not in TORCH_SYSTEMS]
 
 
 @pytest.mark.parametrize("system", SYSTEM_CASES)
@@ -420,7 +428,7 @@ def test_without_bins_answers_have_no_medoids_and_prior_cannot_be(tiny_bundle: T
 
 
 def test_the_table_shows_answers_bins_and_settings(cod3s: Run, tiny_bundle: TinyBundle) -> None:
-    done = cod3s("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check")
+    done = cod3s("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check", "-v")
     assert done.returncode == 0, done.stderr
     (found,) = [load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)]
     for one in found:
@@ -452,6 +460,55 @@ def test_input_that_cannot_be_answered_line_by_line(cod3s: Run, tiny_bundle: Tin
     assert "2 lines of two.txt" in done.stderr
 
 
+def test_the_plain_view_fits_80_columns(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    """Number, answer, score; a pipe is as wide as COLUMNS says; long answers wrap inside their column."""
+    arguments = ("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact)
+    lines = cod3s(*arguments, COLUMNS="80").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split() for line in lines if "answer" in line] == [["#", "answer", "score"]]
+    assert sum(line.split()[:1] in (["1"], ["2"], ["3"]) for line in lines) == 3
+    assert sum(bool(line.strip()) for line in lines) == 7  # title, header, rule, three answers, settings
+    found = load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)
+    narrow = cod3s(*arguments, COLUMNS="40").stdout
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert all(f"{answer.score:.3f}" in narrow for answer in found)
+    verbose = cod3s(*arguments, "--verbose", COLUMNS="80").stdout
+    assert max(map(len, verbose.splitlines())) <= 80
+    assert all(answer.signature in verbose for answer in found), "a signature is never broken"
+
+
+def test_standard_input_can_be_given_as_a_source(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
+    done = cod3s("generate", "effect", "it rained", "-", *options, stdin="the bus was late\n\nhe slept\n")
+    sources = [json.loads(line)["source"] for line in done.stdout.splitlines()]
+    assert sources == ["it rained", "the bus was late", "he slept"]
+
+
+def test_many_answers_are_announced(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+    options = ("--bundle", tiny_bundle.small, "--beam", "1", "--max-tokens", "2", "--json")
+    done = cod3s("generate", "effect", SOURCES[0], "-k", "120", *options)
+    assert done.returncode == 0, done.stderr
+    assert "120 answers per source take about 12 times as long as 10" in done.stderr
+
+
+REACHED = [
+    (["--beam", "5"], {"beam": 5, "samples": 5, "baseline_beam": 5}),
+    (["--beam", "5", "--samples", "7"], {"beam": 5, "samples": 7, "baseline_beam": 5}),
+    (["--top-k", "3", "--baseline-top-k", "4"], {"top_k": 3, "baseline_top_k": 4}),
+    (["--sentence-weight", "0.5", "--max-tokens", "8"], {"sentence_weight": 0.5, "max_tokens": 8}),
+    (["--normalise", "original", "--any"], {"normalise": "original", "fresh": False}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "wanted"), REACHED, ids=[" ".join(row[0]) for row in REACHED])
+def test_every_option_of_decoding_is_reached(
+    arguments: list[str], wanted: dict[str, object], cod3s: Run, tiny_bundle: TinyBundle
+) -> None:
+    options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
+    settings = json.loads(cod3s("generate", "effect", SOURCES[0], *options, *arguments).stdout)["settings"]
+    assert {name: settings[name] for name in wanted} == wanted
+
+
 def test_samples_are_shown_where_samples_are_drawn(cod3s: Run, tiny_bundle: TinyBundle) -> None:
     done = cod3s("generate", "effect", SOURCES[0], "-k", "1", "--search", "sample", "--bundle", tiny_bundle.small)
     assert "search sample | samples 40 | top_k 40 |" in " ".join(done.stdout.split())
@@ -481,6 +538,11 @@ WRONG_CALLS = [
     (["efect", "x"], 2, "did you mean 'effect'?"),
     (["effect", "x", "--system", "s2s", "--search", "sample"], 2, "decides search"),
     (["effect", "x", "-k", "0"], 2, "-k"),
+    (["effect", "x", "-k", "1001"], 2, "-k is 1001, it must be from 1 to 1000"),
+    (["effect", "x", "--temperature", "0"], 2, "--temperature is 0.0, it must be above 0"),
+    (["effect", "x", "--system", "cod3s-mmi-mni"], 2, "did you mean 'cod3s-mmi-mmi'?"),
+    (["the alarm rang"], 2, "'the alarm rang' is not a relation; the bundle small has"),
+    (["the alarm rang"], 2, 'cod3s generate effect "the alarm rang"'),
 ]
 
 

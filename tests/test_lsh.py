@@ -221,7 +221,7 @@ def test_a_million_vectors_are_signed_in_seconds() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_number_that_is_no_seed_is_refused(seed: int) -> None:
-    with pytest.raises(Cod3sError, match="is no seed"):
+    with pytest.raises(Cod3sError, match="the seed must be"):
         random_code(4, 8, seed)
 
 

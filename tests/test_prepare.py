@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cod3s.bins import open_bins
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
-from cod3s.corpus.prepare import prepare
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import locate
@@ -419,14 +419,14 @@ def test_the_command_prints_the_funnel_or_the_manifest(pairs: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
-        (("--relation", "reply"), "needs a template", 1),
-        (("--relation", "reply", "--template", "{source}"), "needs {source} and {target}", 1),
-        (("--relation", "effect", "--template", "x"), "has its own template", 1),
-        (("--relation", "../x", "--template", "{source} {target}"), "cannot name a relation", 1),
+        (("--relation", "reply"), "needs a template", 2),
+        (("--relation", "reply", "--template", "{source}"), "needs {source} and {target}", 2),
+        (("--relation", "effect", "--template", "x"), "has its own template", 2),
+        (("--relation", "../x", "--template", "{source} {target}"), "cannot name a relation", 2),
         (("--filter", "lenght"), "did you mean 'length'?", 2),
-        (("--encoder", "fats"), "did you mean 'fast'?", 1),
-        (("--held-out", "0.9"), "choose from 0 to 0.25", 1),
-        (("--encoder", "static", "--bits", "999"), "choose 1 to 256 bits", 1),
+        (("--encoder", "fats"), "did you mean 'fast'?", 2),
+        (("--held-out", "0.9"), "--held-out is 0.9, it must be from 0 to 0.25", 2),
+        (("--encoder", "static", "--bits", "999"), "--bits is 999, it must be from 1 to 256", 2),
     ],
 )
 def test_wrong_options_say_what_to_do(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.corpus import prepare
 from cod3s.corpus.engines import RayEngine
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.errors import FileFormatError
 from made_pairs import write_pairs
 

@@ -11,8 +11,8 @@ import pytest
 
 from cod3s.bench import bench_sentences
 from cod3s.bundle import open_vocabulary, read_facts
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.export.bundle import export
 from cod3s.model.pretrained import load_pretrained, write_tokenizers

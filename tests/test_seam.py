@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from conftest import Run
 
 WHO = ("the baker", "my aunt", "the old sailor", "our teacher", "the driver", "his neighbour", "the gardener")

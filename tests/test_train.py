@@ -16,8 +16,8 @@ import torch
 
 from cod3s.bundle import open_own_encoder, read_facts, verify
 from cod3s.cli.train import train as command
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
 from cod3s.export.bundle import export
@@ -437,7 +437,7 @@ def test_a_corpus_may_be_seen_less_often_than_the_others(words: Vocabulary) -> N
 @pytest.mark.parametrize(
     ("corpora", "says"),
     [
-        ({"letters": 1.5}, "no share of the corpus"),  # more than all of it
+        ({"letters": 1.5}, "the share of the corpus"),  # more than all of it
         ({"lettres": 0.5}, "called 'lettres'"),  # misspelt
     ],
 )
@@ -483,7 +483,7 @@ def test_roles_may_name_their_shares(text: str, roles: tuple[str, ...] | None, s
 
 @pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.0), (0.5, 2.0)], ids=["too few", "none", "too much"])
 def test_wrong_shares_are_an_error(shares: tuple[float, ...]) -> None:
-    with pytest.raises(Cod3sError, match="no shares of"):
+    with pytest.raises(Cod3sError, match="are not the shares of"):
         TrainConfig(roles=("plain", "sentence"), shares=shares)
 
 
@@ -524,7 +524,7 @@ def test_without_tensorboard_the_option_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingExtraError) as caught:
-        command(corpus, tmp_path / "run", tensorboard=True)
+        command(corpus=corpus, output=tmp_path / "run", tensorboard=True)
     assert caught.value.hint == "pip install 'cod3s[tensorboard]'"
     assert not (tmp_path / "run").exists()
 

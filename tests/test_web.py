@@ -20,7 +20,7 @@ from cod3s.selection import select
 from cod3s.serving.headers import HEADERS
 from cod3s.web.app import create_app
 from cod3s.web.limits import Limits
-from cod3s.web.requests import SERVED_SYSTEMS, Question
+from cod3s.web.requests import SERVED_SYSTEMS
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving
 
@@ -200,13 +200,12 @@ def test_what_is_not_asked_for_keeps_the_limits_too(client: httpx.Client) -> Non
     assert record["settings"]["k"] == 10
 
 
-def test_the_request_takes_every_option_of_decoding_that_needs_no_torch() -> None:
-    assert set(asdict(DecodeConfig())) - set(Question.model_fields) == {"diversity_penalty"}
-    shared = Question.model_fields.keys() & asdict(DecodeConfig()).keys()
-    assert {name: Question.model_fields[name].default for name in shared} == {
-        name: value for name, value in asdict(DecodeConfig()).items() if name in shared
-    }
-    assert "cod3s" in SERVED_SYSTEMS
+def test_the_api_lists_the_rows_and_answers_to_every_name(client: httpx.Client) -> None:
+    listed = client.get("/api/info").json()["systems"]
+    assert listed == [*SERVED_SYSTEMS]
+    assert len(listed) < 12
+    reply = client.post("/api/generate", json={**ASK, "k": 1, "system": "cod3s-exact-rs-no-hamming-fresh"})
+    assert reply.json()["system"] == "cod3s-exact-rs-no-hamming-fresh"
 
 
 # How wrong requests are refused
@@ -247,6 +246,7 @@ WRONG_QUESTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"seed": 2**40}, "seed", "more than the engine takes"),
     ({"search": "depth"}, "search", "no such search"),
     ({"system": "dbs"}, "system", "a system on torch weights"),
+    ({"system": "cod3s-mmi-mni"}, "did you mean 'cod3s-mmi-mmi'?", "a misspelt system"),
     ({"system": "/etc/passwd"}, "system", "a path"),
     ({"system": "s2s", "search": "sample"}, "decides search", "an option that the name decides"),
     ({"system": "cod3s-oracle-beam"}, "signature", "an oracle without signatures"),

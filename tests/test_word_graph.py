@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.decode.baselines.word_graph import WordGraph, open_word_graph
 from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.decode.baselines.word_graph.inflections import find_bases

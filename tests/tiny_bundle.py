@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.corpus.prepare import prepare
 from cod3s.export.bundle import export
 from cod3s.train import PRESETS, train
 

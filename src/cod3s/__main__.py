@@ -1,5 +1,17 @@
-"""`python -m cod3s` is the command line."""
+"""`cod3s` and `python -m cod3s`: the command line, which Ctrl-C ends in silence from the first moment on."""
 
-from cod3s.cli.app import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; it is imported in here, because Ctrl-C may come while it is."""
+    try:
+        from cod3s.cli.app import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

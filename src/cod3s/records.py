@@ -1,7 +1,16 @@
-"""The frozen dataclasses that travel between the parts. They hold values and compute nothing."""
+"""The frozen dataclasses that travel between the parts, and how a set of results looks in Python and notebooks."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from importlib import import_module
+from typing import Any, Generic, TypeVar, overload
+
+from cod3s.errors import MissingExtraError
+
+Item = TypeVar("Item")
+Self = TypeVar("Self", bound="ResultSet[Any]")
 
 
 @dataclass(frozen=True)
@@ -94,12 +103,92 @@ class AnswerMade:
     answer: Answer
 
 
-@dataclass(frozen=True)
-class AnswerSet:
+class ResultSet(Generic[Item]):
+    """What all sets of results offer; a dataclass that has a tuple of items, named by `_items`, inherits it.
+
+    An item is a dataclass with a `text`, and maybe a `signature`, which the notebook view draws.
+    """
+
+    _items = "items"
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self: Self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        """One item, or with a slice the same set with fewer of them."""
+        if isinstance(index, slice):
+            return replace(self, **{self._items: self._all()[index]})  # type: ignore[type-var]
+        return self._all()[index]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each item."""
+        return [str(item.text) for item in self._all()]  # type: ignore[attr-defined]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record that `--json` prints."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The same as text; on one line unless `indent` is given."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row per item and a column per field; needs pandas."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise MissingExtraError(
+                "to_pandas needs 'pandas', which is not installed", hint="pip install pandas"
+            ) from error
+        return pandas.DataFrame([asdict(item) for item in self._all()])  # type: ignore[call-overload]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.texts[:3])) + (", …" if len(self) > 3 else "")
+        return f"{type(self).__name__}({self._title()}: [{shown}])"
+
+    def _repr_html_(self) -> str:
+        """The notebook view: each text beside its signature, drawn as a bar with a dark cell per 1."""
+        rows = "".join(_html_row(number, item) for number, item in enumerate(self._all(), 1))
+        return f"<table><caption>{escape(self._title())}</caption>{rows}</table>"
+
+    def _title(self) -> str:
+        return f"{len(self)} items"
+
+    def _all(self) -> Sequence[Item]:
+        items: Sequence[Item] = getattr(self, self._items)
+        return items
+
+
+def _html_row(number: int, item: Any) -> str:
+    cell = '<td style="text-align:left">{}</td>'
+    medoid = f"{item.signature}: {medoid}" if (medoid := getattr(item, "medoid", "")) else item.signature
+    bits = "".join(
+        f'<span style="display:inline-block;width:5px;height:12px;background:{"#246" if bit == "1" else "#cde"}">'
+        "</span>"
+        for bit in item.signature
+    )
+    bar = f'<span title="{escape(medoid)}">{bits}</span>'
+    return f"<tr><td>{number}</td>{cell.format(escape(item.text))}{cell.format(bar)}</tr>"
+
+
+@dataclass(frozen=True, repr=False)
+class AnswerSet(ResultSet[Answer]):
     """The answers to one source, best first in the order of their signatures; the record of `generate --json`.
 
     Also the last event of a stream.
     """
+
+    _items = "answers"
 
     source: str
     relation: str
@@ -108,8 +197,5 @@ class AnswerSet:
     answers: tuple[Answer, ...]
     remarks: tuple[str, ...] = ()  # what a reader should know: a relaxed threshold, a cut source
 
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
-
-    def __len__(self) -> int:
-        return len(self.answers)
+    def _title(self) -> str:
+        return f"{len(self)} answers, {self.relation} of {self.source!r}, by {self.system}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
+from cod3s.options import BITS, SEED
 from cod3s.signatures import random_code
 
 _WHO = (
@@ -42,7 +43,7 @@ class EncoderSpeed:
     equal_signatures: float | None
 
 
-def bench_sentences(number: int, seed: int = 1234) -> list[str]:
+def bench_sentences(number: int, seed: int = SEED) -> list[str]:
     """Made-up sentences of 2 to about 25 words, the same for the same seed."""
     draw = random.Random(seed)
     parts = (_WHO, _DID, _WHERE, _WHY)
@@ -55,7 +56,7 @@ def bench_encoders(
     sentences: Sequence[str],
     *,
     rounds: int = 5,
-    bits: int = 16,
+    bits: int = BITS,
     progress: Progress,
 ) -> list[EncoderSpeed]:
     """Speed and agreement of each encoder; the first one is the reference."""

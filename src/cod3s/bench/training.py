@@ -18,6 +18,7 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES, Shape
 from cod3s.model.transformer import build_transformer, count_parameters, freeze
+from cod3s.options import BITS
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
@@ -26,7 +27,7 @@ from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.tensors import TensorBatches
 
 _RELATION = "effect"
-_BITS = 16
+_BITS = BITS
 _PAIRS = 6000
 _SIDE = 2048  # of the square matrices whose product is the limit
 

@@ -17,6 +17,7 @@ from cod3s.bins.medoids import first_best, group_medoids, group_sums, scores_aga
 from cod3s.bins.store import BinsFacts, write_bins
 from cod3s.encode import Vectors
 from cod3s.errors import BinsError
+from cod3s.options import SEED
 from cod3s.records import Bin
 from cod3s.signatures import Bits, Code, pack, to_text, unpack
 from cod3s.text import clean
@@ -31,7 +32,7 @@ def build_bins(
     code: Code,
     encoder: str,
     samples: int = 5,
-    seed: int = 1234,
+    seed: int = SEED,
 ) -> BinsFacts:
     """Write the bins file of all (sentences, unit vectors) in `stream`; `seed` chooses the samples.
 

@@ -76,7 +76,7 @@ for group in _GROUPS:
 
 
 def main() -> None:
-    """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage."""
+    """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage, 130 Ctrl-C."""
     # Libraries that call basicConfig for themselves would otherwise print their remarks among ours.
     logging.basicConfig(level=logging.WARNING)
     try:
@@ -98,7 +98,7 @@ def _explain(error: Exception) -> None:
     elif isinstance(error, OSError):
         message, hint = (
             f"the system refused: {error}",
-            "check that the place exists, is writable and has room",
+            "check that the path exists, is writable and has room",
         )
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"

@@ -9,6 +9,7 @@ import typer
 from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress
 from cod3s.errors import Cod3sError
+from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def encode(
     input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Turns that each encoder takes.")] = 5,
-    bits: BitsOption = 16,
+    bits: BitsOption = BITS,
     json: JsonOption = False,
 ) -> None:
     """Sentences a second of each encoder, and how far its vectors and bits agree with the first one's."""
@@ -51,7 +52,7 @@ def encode(
         "sentences": len(texts),
         "rounds": rounds,
         "bits": bits,
-        "seed": 1234,
+        "seed": SEED,
         "reference": found[0].encoder,
     }
     if json:

@@ -21,6 +21,7 @@ from cod3s.cli.options import (
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress, UsageError, require
+from cod3s.options import SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def build(
     bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept per bin.")] = 5,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -84,7 +85,7 @@ def stats(
     column: ColumnOption = None,
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     sts: Annotated[Path | None, typer.Option("--sts", help="An STS file: adds rho for each length.")] = None,
     json: JsonOption = False,
 ) -> None:

@@ -16,6 +16,7 @@ from cod3s.cli.options import (
 )
 from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
+from cod3s.options import BITS, SEED
 
 _MAX_SENTENCES = 200_000  # more of them do not change a code of 256 bits, they only take memory
 
@@ -31,9 +32,9 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     kind: Annotated[str, typer.Option("--kind", help="median or itq.")] = "median",
     column: ColumnOption = None,
-    bits: BitsOption = 16,
+    bits: BitsOption = BITS,
     encoder: EncoderOption = "fast",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:

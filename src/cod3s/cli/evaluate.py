@@ -8,6 +8,7 @@ import typer
 from cod3s.cli.options import BundleOption, JsonOption, numbers, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.errors import UsageError, require
+from cod3s.options import SEED
 
 if TYPE_CHECKING:
     from cod3s.evaluate.items import EvaluationData
@@ -64,7 +65,7 @@ def evaluate(
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: PresetOption = "paper",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option("--compare", help="Compare two reports, do nothing else.")
     ] = None,
@@ -92,10 +93,21 @@ def evaluate(
             data, output, outputs, bundle, encoder, second_encoder, sizes, seed, wanted, relation
         )
     else:
+        from cod3s.decode.config import find_preset
+        from cod3s.evaluate import evaluate as generate_and_score
+
         assert data is not None  # looked at above
-        chosen = read_one(data, relation).first(limit)
-        summary = _generate_and_score(
-            chosen, output, open_one(bundle, second_encoder), systems, preset, sizes, seed, wanted
+        summary = generate_and_score(
+            read_one(data, relation).first(limit),
+            output,
+            open_one(bundle, second_encoder),
+            systems=list(dict.fromkeys(name.strip() for name in systems.split(","))) if systems else (),
+            options=find_preset(preset),
+            sizes=sizes,
+            seed=seed,
+            questions=wanted,
+            stage=progress,
+            remark=say,
         )
     say(f"report: {output / 'report.html'}")
     if json:
@@ -123,56 +135,6 @@ def open_one(bundle: Path | None, second_encoder: str) -> "Opened":
     from cod3s.evaluate.opened import open_bundle
 
     return open_bundle(bundle or default_bundle(), second_encoder)
-
-
-def _generate_and_score(
-    data: "EvaluationData",
-    output: Path,
-    opened: "Opened",
-    systems: str,
-    preset: str,
-    sizes: list[int],
-    seed: int,
-    questions: "list[EvaluationData]",
-) -> "Summary":
-    from cod3s.decode.config import find_preset
-    from cod3s.decode.systems import find_system
-    from cod3s.evaluate.evaluation import evaluate_outputs
-    from cod3s.evaluate.generation import (
-        DEFAULT_SYSTEMS,
-        Named,
-        check_run,
-        generate_outputs,
-        require_system,
-        run_record,
-        runnable,
-    )
-    from cod3s.evaluate.guessing import score_guessing
-    from cod3s.evaluate.report import OUTPUTS, write_report
-
-    options = find_preset(preset).with_values(k=max(sizes), seed=seed)
-    if systems:
-        names = list(dict.fromkeys(name.strip() for name in systems.split(",")))
-        for name in names:
-            require_system(opened.generator, name, data, options)
-    else:
-        names = list(runnable(opened.generator, DEFAULT_SYSTEMS, data, options, say))
-    named = [Named(name, find_system(name).name, options) for name in names]
-    check_run(output, run_record(data, dict(opened.judges.settings), options))
-    with progress("generating", len(named) * len(data.items)) as advance:
-        written = generate_outputs(opened.generator, data, named, output / OUTPUTS, progress=advance)
-    say("scoring the outputs")
-    summary = evaluate_outputs(
-        written,
-        data,
-        opened.judges,
-        sizes=sizes,
-        seed=seed,
-        more_questions=questions,
-        inference=score_guessing(opened.folder, opened.models, opened.generator.signer, data.items, options),
-    )
-    write_report(output, summary, written, data.items)
-    return summary
 
 
 def _score_stored(

@@ -1,16 +1,16 @@
 """`cod3s generate`: k answers that mean different things."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, seed_option
+from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
+from cod3s.decode.systems import LISTED_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import settings_line
@@ -18,99 +18,39 @@ from cod3s.text import settings_line
 if TYPE_CHECKING:
     from cod3s.decode.generator import Generator
 
-_SHOWN = (
-    "bundle",
-    "rerank_signatures",
-    "min_hamming",
-    "search",
-    "beam",
-    "samples",
-    "top_k",
-    "rerank_sentences",
-    "seed",
-)
+_SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
+_MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1], "rerank_sentences", "seed")
 _OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that have no part in a search
-_STAGE_1, _STAGE_2, _CHECK = "Stage 1, signatures", "Stage 2, sentences", "What the answers turned out to mean"
+_ALSO = {"beam": ("samples", "baseline_beam"), "top_k": ("baseline_top_k",)}
+"""Flags that stand for several options, unless those are given themselves: `--beam 5` works with any search."""
+_MANY = 100  # answers per source: more than this takes minutes on two cores
+_WHOLE_BITS = 32  # signatures up to this length are never broken over two lines
 
 SystemOption = Annotated[
-    str, typer.Option("--system", help="cod3s, cod3s-mmi-mmi-rs, s2s, s2s-rs, dbs, dpc, …: see docs/decoding.md.")
+    str,
+    typer.Option(
+        "--system",
+        help=f"Who answers: {', '.join(LISTED_SYSTEMS)}, or another name that docs/decoding.md explains.",
+    ),
 ]
 InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
-SignatureSearchOption = Annotated[
-    str | None, typer.Option("--signature-search", help="beam or exact.", rich_help_panel=_STAGE_1)
-]
-SignatureBeamOption = Annotated[
-    int | None, typer.Option("--signature-beam", help="Signatures to rank; 100.", rich_help_panel=_STAGE_1)
-]
-RerankSignaturesOption = Annotated[
-    str | None, typer.Option("--rerank-signatures", help="mmi, prior or none.", rich_help_panel=_STAGE_1)
-]
-MinHammingOption = Annotated[
-    int | None,
-    typer.Option(
-        "--min-hamming", help="Signatures differ in more bits than this; 2. 0 is off.", rich_help_panel=_STAGE_1
-    ),
-]
-ApartOption = Annotated[
-    str | None,
-    typer.Option("--apart", help="If too few differ so: relax, refill or strict.", rich_help_panel=_STAGE_1),
+PresetOption = Annotated[
+    str, typer.Option("--preset", help=f"Where options that are not given come from: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
-    typer.Option("--signature", help="Write in this bin; repeat it.", rich_help_panel=_STAGE_1),
+    typer.Option(
+        "--signature",
+        help="Write in this bin instead of inferred ones; repeatable.",
+        rich_help_panel="Stage 1: which bins",
+    ),
 ]
 LikeOption = Annotated[
     list[str] | None,
-    typer.Option("--like", help="Write in the bin of this sentence; repeat it.", rich_help_panel=_STAGE_1),
-]
-SearchOption = Annotated[str | None, typer.Option("--search", help="beam or sample.", rich_help_panel=_STAGE_2)]
-BeamOption = Annotated[
-    int | None,
     typer.Option(
-        "--beam", help="Width of the beam, 20, or how many samples, 40 (s2s: 30).", rich_help_panel=_STAGE_2
-    ),
-]
-TopKOption = Annotated[
-    int | None,
-    typer.Option("--top-k", help="Sample among this many tokens; 40 (s2s: 30).", rich_help_panel=_STAGE_2),
-]
-PenaltyOption = Annotated[
-    float | None,
-    typer.Option(
-        "--diversity-penalty",
-        help="dbs: what a token costs that another group took; 0.5.",
-        rich_help_panel=_STAGE_2,
-    ),
-]
-TemperatureOption = Annotated[
-    float | None, typer.Option("--temperature", help="Of sampling; 1.", rich_help_panel=_STAGE_2)
-]
-RerankSentencesOption = Annotated[
-    str | None, typer.Option("--rerank-sentences", help="mmi or none.", rich_help_panel=_STAGE_2)
-]
-PerBinOption = Annotated[
-    int | None, typer.Option("--per-bin", help="Answers of each bin; 1.", rich_help_panel=_STAGE_2)
-]
-SeedOption = Annotated[int | None, seed_option("Of sampling; 1234.", rich_help_panel=_STAGE_2)]
-FreshOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--fresh/--any",
-        help="Put answers that only repeat the source or themselves last, or leave them; fresh.",
-        rich_help_panel=_STAGE_2,
-    ),
-]
-CheckOption = Annotated[
-    bool, typer.Option("--check", help="Sign the answers and compare with their bins.", rich_help_panel=_CHECK)
-]
-FaithfulOption = Annotated[
-    str | None,
-    typer.Option(
-        "--faithful",
-        help="weigh, rerank or filter by how near they are, or none; auto weighs where the bundle can sign.",
-        rich_help_panel=_CHECK,
+        "--like", help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"
     ),
 ]
 
@@ -119,96 +59,82 @@ def register(app: typer.Typer) -> None:
     app.command("generate", epilog='Example: cod3s generate effect "the tenant misplaced his keys" -k 5')(generate)
 
 
+@takes_options(DecodeConfig)
 def generate(
     relation: Annotated[str, typer.Argument(help="A relation of the bundle, such as effect or cause.")],
-    sources: Annotated[list[str] | None, typer.Argument(help="Sentences to answer.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many answers.")] = 10,
+    options: Options,
+    sources: Annotated[list[str] | None, typer.Argument(help="Sentences to answer, or - for stdin.")] = None,
     bundle: BundleOption = None,
     input: InputOption = None,
     column: ColumnOption = None,
     system: SystemOption = "cod3s",
-    preset: Annotated[str, typer.Option("--preset", help="default or paper: the options not given.")] = "default",
-    signature_search: SignatureSearchOption = None,
-    signature_beam: SignatureBeamOption = None,
-    rerank_signatures: RerankSignaturesOption = None,
-    min_hamming: MinHammingOption = None,
-    apart: ApartOption = None,
+    preset: PresetOption = "default",
     signature: SignatureOption = None,
     like: LikeOption = None,
-    search: SearchOption = None,
-    beam: BeamOption = None,
-    top_k: TopKOption = None,
-    diversity_penalty: PenaltyOption = None,
-    temperature: TemperatureOption = None,
-    rerank_sentences: RerankSentencesOption = None,
-    fresh: FreshOption = None,
-    per_bin: PerBinOption = None,
-    seed: SeedOption = None,
-    check: CheckOption = False,
-    faithful: FaithfulOption = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show signatures, bins and all settings.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Answer each source k times, each time in another semantic bin."""
+    """Answer each source k times, each time in another semantic bin.
+
+    Answers stand in the order of their bins, the bin that fits best first;
+    systems of one stage put the best score first.
+    --beam and --top-k also stand for --samples and the two of systems of one stage.
+    """
     from cod3s.decode.config import find_preset
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
-    from cod3s.files.sentences import read_sentences
 
     if column and input is None:
         raise UsageError("--column is for the tables that --input names", hint="add --input FILE")
     if not sources and input is None:
-        raise UsageError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
-    given = {
-        "signature_search": signature_search,
-        "signature_beam": signature_beam,
-        "rerank_signatures": rerank_signatures,
-        "min_hamming": min_hamming,
-        "apart": apart,
-        "search": search,
-        "beam": beam,
-        "samples": beam,
-        "baseline_beam": beam,
-        "top_k": top_k,
-        "baseline_top_k": top_k,
-        "diversity_penalty": diversity_penalty,
-        "temperature": temperature,
-        "rerank_sentences": rerank_sentences,
-        "per_bin": per_bin,
-        "seed": seed,
-        "fresh": fresh,
-        "faithful": faithful,
-    }
-    values = {name: value for name, value in given.items() if value is not None}
-    find_system(system).require_undecided(values)
-    options = find_preset(preset).with_values(k=k, check=check, **values)
+        raise _nothing_to_answer(relation, bundle)
+    for flag, others in _ALSO.items():
+        if flag in options:
+            options = {**dict.fromkeys(others, options[flag]), **options}
+    find_system(system).require_undecided(options)
+    config = find_preset(preset).with_values(**options)
+    if config.k > _MANY:
+        say(f"{config.k} answers per source take about {config.k // DEFAULT.k} times as long as {DEFAULT.k}")
     generator = load(bundle)
     chosen = _chosen_bins(generator, signature or [], like or [])
     skipped: list[int] = []
-    stream = chain(sources or [], read_sentences(input, column, skipped.append) if input else [])
-    given_to = ((source, chosen) for source in stream)
-    with progress("sources", len(sources or []) if input is None else None) as advance:
-        found = generator.generate_many(given_to, relation, system=system, options=options)
-        answered = _print_all(found, advance, json)
+    given = ((source, chosen) for source in _read_sources(sources or [], input, column, skipped.append))
+    counted = None if input or "-" in (sources or []) else len(sources or [])
+    with progress("sources", counted) as advance:
+        found = generator.generate_many(given, relation, system=system, options=config)
+        answered = _print_all(found, advance, json, verbose)
     if skipped:
-        say(f"{len(skipped)} lines of {input} with nothing visible in them were skipped")
+        say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
     if not answered:
-        raise Cod3sError(f"{input} holds no sentence")
+        raise Cod3sError(f"{input or 'stdin'} holds no sentence")
 
 
-def _print_all(sets: Iterator[AnswerSet], advance: Progress, json: bool) -> int:
-    """Print each source's answers when they are there, and a remark once; how many sources there were."""
-    said: set[str] = set()
-    answered = 0
-    for found in sets:
-        answered += 1
-        advance(1)
-        for remark in found.remarks:
-            if remark not in said:
-                say(f"{found.source[:60]}: {remark}")
-        said.update(found.remarks)
-        print_json(asdict(found)) if json else _print_answers(found)
-        sys.stdout.flush()
-    return answered
+def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:
+    """What to say where no source was given: was it the source or the relation that was left out?"""
+    from cod3s.bundle import default_bundle, read_facts
+
+    facts = read_facts(bundle or default_bundle())
+    if relation in facts.models:
+        return UsageError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
+    relations = [*facts.models]
+    return UsageError(
+        f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",
+        hint=f'put the relation first: cod3s generate {relations[0]} "{relation}"',
+    )
+
+
+def _read_sources(
+    sources: Sequence[str], input: Path | None, column: str | None, skipped: Progress
+) -> Iterator[str]:
+    """The sources of the command line, then those of `input`; - stands for the lines of standard input."""
+    from cod3s.files.sentences import read_sentences
+
+    for source in sources:
+        yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]
+    if input:
+        yield from read_sentences(input, column, skipped)
 
 
 def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
@@ -217,24 +143,49 @@ def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequen
     return wanted or None
 
 
-def _print_answers(found: AnswerSet) -> None:
-    signed = any(answer.signature for answer in found.answers)
-    checked = any(answer.realised for answer in found.answers)
+def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
+    """Print each source's answers as soon as they are there, and each remark once; give the number of sources."""
+    said: set[str] = set()
+    answered = 0
+    for answers in sets:
+        answered += 1
+        advance(1)
+        for remark in answers.remarks:
+            if remark not in said:
+                say(f"{answers.source[:60]}: {remark}")
+        said.update(answers.remarks)
+        print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
+        sys.stdout.flush()
+    return answered
+
+
+def _print_answers(answers: AnswerSet, verbose: bool) -> None:
+    """A table that fits 80 columns: number, answer and score; with `verbose` also what is known of the bins."""
     columns = ["#", "answer", "score"]
-    columns += ["signature", "sentences", "its bin is like"] if signed else []
-    held = any(answer.constraint for answer in found.answers)
+    held = any(answer.constraint for answer in answers)
+    in_bins = any(answer.signature for answer in answers)
+    signed = verbose and in_bins
+    checked = (verbose or answers.settings["check"]) and any(answer.realised for answer in answers)
     columns += ["made to hold"] if held else []
-    columns += ["off by" if signed else "realised"] if checked else []
+    columns += ["signature", "its bin is like"] if signed else []
+    columns += ["off by" if in_bins else "realised"] if checked else []
 
     def row(number: int, answer: Answer) -> list[str | int]:
         cells: list[str | int] = [number, answer.text, f"{answer.score:.3f}"]
-        cells += [answer.signature, answer.count, answer.medoid] if signed else []
         cells += [answer.constraint] if held else []
+        cells += [answer.signature, f"{answer.medoid} ({answer.count})" if answer.medoid else ""] if signed else []
         off = "" if answer.hamming is None else answer.hamming
-        return cells + ([off if signed else answer.realised] if checked else [])
+        return cells + ([off if in_bins else answer.realised] if checked else [])
 
-    rows = [row(number, answer) for number, answer in enumerate(found.answers, 1)]
-    hidden = _OTHER_SEARCH[str(found.settings["search"])]
-    shown = {name: value for name, value in found.settings.items() if name in _SHOWN and name not in hidden}
-    settings = {"system": found.system, **shown}
-    print_table(f"{found.relation} of: {found.source}", columns, rows, settings_line(settings))
+    rows = [row(number, answer) for number, answer in enumerate(answers, 1)]
+    hidden = _OTHER_SEARCH[str(answers.settings["search"])]
+    names = [name for name in (_MORE_SETTINGS if verbose else _SETTINGS) if name not in hidden]
+    shown = {name: answers.settings[name] for name in names if name in answers.settings}
+    short = all(len(answer.signature) <= _WHOLE_BITS for answer in answers)
+    print_table(
+        f"{answers.relation} of: {answers.source}",
+        columns,
+        rows,
+        settings_line({"system": answers.system, **shown}),
+        whole=("#", "score", *(("signature", "realised") if short else ())),
+    )

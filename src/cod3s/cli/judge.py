@@ -10,6 +10,7 @@ from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
 from cod3s.errors import UsageError
+from cod3s.options import SEED
 
 if TYPE_CHECKING:
     from cod3s.judge.study.design import Made
@@ -64,7 +65,7 @@ def new(
         typer.Option("--template", help='How a relation of your own reads: "reply={source} {target}"; repeat it.'),
     ] = None,
     code: Annotated[str, typer.Option("--code", help="The completion code; default a random one.")] = "",
-    seed: Annotated[int, seed_option("Of the order and of what is drawn by lot.")] = 1234,
+    seed: Annotated[int, seed_option("Of the order and of what is drawn by lot.")] = SEED,
     json: JsonOption = False,
 ) -> None:
     """Make a blind study from stored outputs: every statement once, systems, gold items and checks mixed.

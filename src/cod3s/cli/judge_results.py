@@ -13,6 +13,7 @@ from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
+from cod3s.options import SEED
 
 if TYPE_CHECKING:
     from cod3s.judge.collect.store import Store
@@ -121,7 +122,7 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the page, the figure and the tables.")
     ] = None,
-    seed: Annotated[int, seed_option("Of the bootstrap.")] = 1234,
+    seed: Annotated[int, seed_option("Of the bootstrap.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -151,7 +152,7 @@ def simulate(
     ] = 0.8,
     bias: Annotated[float, typer.Option("--bias", min=0, help="Standard deviation between raters.")] = 0.4,
     careless: Annotated[int, typer.Option("--careless", min=0, help="So many of them do not read.")] = 0,
-    seed: Annotated[int, seed_option("Of everything that is drawn by lot.")] = 1234,
+    seed: Annotated[int, seed_option("Of everything that is drawn by lot.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:

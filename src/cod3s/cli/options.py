@@ -1,12 +1,15 @@
-"""Options that several commands share, so that they read and mean the same everywhere."""
+"""The parameters of commands: those that several commands share, and those derived from the fields of a config."""
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
 from cod3s.errors import UsageError
-from cod3s.seeds import MAX_SEED
+from cod3s.options import BITS, MAX_BITS, MAX_SEED, SEED, Option, options_of
 
 EncoderOption = Annotated[
     str,
@@ -14,32 +17,99 @@ EncoderOption = Annotated[
         "--encoder", "-e", help="static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER."
     ),
 ]
-BitsOption = Annotated[int, typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256.")]
+BitsOption = Annotated[int, typer.Option("--bits", "-b", help=f"Bits per signature, 1 to {MAX_BITS}.")]
 CodeBitsOption = Annotated[
     int | None,
-    typer.Option("--bits", "-b", help="Bits of a signature, 1 to 256; default 16, or those of a fitted code."),
+    typer.Option(
+        "--bits",
+        "-b",
+        help=f"Bits per signature, 1 to {MAX_BITS}; by default {BITS}, or as many as a fitted code has.",
+    ),
 ]
 
 
 def seed_option(help: str, **more: Any) -> Any:
-    """`--seed`, of whatever `help` says, within the numbers that are seeds."""
+    """`--seed` with the bounds of seeds; `help` says what it is for."""
     return typer.Option("--seed", min=0, max=MAX_SEED, help=help, **more)
 
 
-SeedOption = Annotated[int, seed_option("Seed of the hyperplanes; 1234 is the original's.")]
+SeedOption = Annotated[int, seed_option(f"Seed of the hyperplanes; {SEED} is the original's.")]
 CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists already.")]
 BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="A bundle folder; default the one in the package.")
+    Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 SentencesArgument = Annotated[
     Path,
     typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin."),
 ]
+
+Options = dict[str, Any]
+"""As a command's parameter: the values that the user gave for the options of a config, by field name."""
+_PARAMETER = "options"
+
+
+def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command one parameter per option of `config`, in place of its parameter `options`.
+
+    The command gets those that were given as one dict, so that presets can fill in the others.
+    """
+    declared = options_of(config)
+    derived = [_parameter(option) for option in declared.values()]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            values = {name: given.pop(name, None) for name in declared}
+            values = {name: value for name, value in values.items() if value is not None}
+            for name, value in values.items():
+                if problem := declared[name].problem(value, _flags(declared[name])[0].partition("/")[0]):
+                    raise UsageError(*problem)
+            command(**given, **{_PARAMETER: values})
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            named = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += derived if parameter.name == _PARAMETER else [named]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """The parameter that a field declares; None stands for not given."""
+    kind = Literal[option.choices] if option.choices else option.kind
+    shown = _shown(option.default)
+    derived = typer.Option(
+        *_flags(option),
+        help=option.help + (f" [dim]\\[default: {shown}][/dim]" if shown else ""),
+        show_default=False,
+        rich_help_panel=option.panel or None,
+    )
+    annotation = Annotated[Optional[kind], derived]  # type: ignore[valid-type]  # noqa: UP045 - built at run time
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _flags(option: Option) -> tuple[str, ...]:
+    if option.flags:
+        return option.flags
+    flag = option.name.replace("_", "-")
+    return (f"--{flag}/--no-{flag}",) if option.kind is bool else (f"--{flag}",)
+
+
+def _shown(default: Any) -> str:
+    """A default as --help shows it; empty where there is nothing to show."""
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    if isinstance(default, float):
+        return f"{default:g}"
+    return ",".join(default) if isinstance(default, tuple) else str(default or ("0" if default == 0 else ""))
 
 
 def numbers(text: str, option: str) -> list[int]:

@@ -1,15 +1,17 @@
-"""What commands share when they print: JSON on stdout, tables for people, progress on stderr."""
+"""How commands print: JSON and tables on stdout, remarks and progress on stderr."""
 
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from cod3s.errors import Progress
 
 _FIGURE = re.compile(r"[-–]?[\d.,]*( .*)?$")
+_PIPE_COLUMNS = 200
 
 
 def print_json(record: Any) -> None:
@@ -17,21 +19,29 @@ def print_json(record: Any) -> None:
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[Any]], caption: str = "") -> None:
-    """A table on stdout: as wide as a terminal, and never cut when stdout is a file or a pipe."""
+def print_table(
+    title: str,
+    columns: Iterable[str],
+    rows: Iterable[Iterable[Any]],
+    caption: str = "",
+    whole: Collection[str] = (),
+) -> None:
+    """A table on stdout, as wide as the terminal; long cells wrap, except in the columns named in `whole`."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     cells = [[str(value) for value in row] for row in rows]
     for number, name in enumerate(columns):
         figures = all(_FIGURE.match(row[number]) for row in cells)
-        table.add_column(name, overflow="fold", justify="right" if figures else "left")
+        table.add_column(name, overflow="fold", justify="right" if figures else "left", no_wrap=name in whole)
     for row in cells:
         table.add_row(*(Text(value) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    # rich reads COLUMNS; a file or a pipe without it is as wide as the table needs, within reason.
+    console = Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS)
+    console.print(Text(title, style="italic"))
     console.print(table)
     if caption:
         console.print(Text(caption, style="dim"))
@@ -55,7 +65,7 @@ def progress(label: str, total: int | None) -> Iterator[Progress]:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[int, int, float, float], None]]:
-    """The live line of a training run: told step, last step, pairs a second and loss."""
+    """The live line of a training run: it is told step, last step, pairs per second and loss."""
     with _bar("{task.fields[rate]:.0f} pairs/s, loss {task.fields[loss]:.3f}") as bar:
         if bar is None:
             yield lambda *_: None

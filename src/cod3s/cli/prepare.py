@@ -1,39 +1,18 @@
 """`cod3s prepare`: pairs → a corpus folder of signed training shards."""
 
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import BitsOption, CodeOption, JsonOption, SeedOption
+from cod3s.cli.options import JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.corpus.config import PrepareConfig
 from cod3s.errors import require
 
 if TYPE_CHECKING:
     from cod3s.corpus.manifest import Manifest
 
-
-class Orders(str, Enum):
-    """Which pairs teach a causal relation."""
-
-    matching = "matching"
-    all = "all"
-
-
-class BadRows(str, Enum):
-    """What happens at a row that is not a pair."""
-
-    stop = "stop"
-    skip = "skip"
-
-
-class EngineName(str, Enum):
-    """Where the steps run."""
-
-    local = "local"
-    ray = "ray"
-
-
+_WHERE = "Where it runs"
 PairsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -42,39 +21,16 @@ PairsArgument = Annotated[
     ),
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
-RelationOption = Annotated[
-    str, typer.Option("--relation", help="effect, cause, both, or a name of your own with --template.")
+EngineOption = Annotated[
+    Literal["local", "ray"],
+    typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_WHERE),
 ]
-TemplateOption = Annotated[
-    str, typer.Option("--template", help='The completed statement of your own relation: "{source} {target}".')
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.", rich_help_panel=_WHERE)
 ]
-OrdersOption = Annotated[
-    Orders,
-    typer.Option(help='matching: effect learns from "X, so Y", cause from "X because Y", as in the paper.'),
+MemoryOption = Annotated[
+    str, typer.Option("--memory", help="What sorting may use before it spills to disk.", rich_help_panel=_WHERE)
 ]
-FilterOption = Annotated[
-    str,
-    typer.Option(
-        "--filter", help="paper, original, default, clean, none, or names like empty,length:20,dangling."
-    ),
-]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many pairs of train.")]
-DevOption = Annotated[int, typer.Option("--dev", min=0, help="At most so many pairs of dev.")]
-TestOption = Annotated[int, typer.Option("--test", min=0, help="At most so many pairs of test.")]
-HeldOutOption = Annotated[
-    float, typer.Option("--held-out", help="The share that dev may come from, and test as much: 0 to 0.25.")
-]
-EncoderOption = Annotated[
-    str, typer.Option("--encoder", "-e", help="static, fast, sbert[:NAME], …; none leaves the pairs unsigned.")
-]
-BinsOption = Annotated[bool, typer.Option("--bins/--no-bins", help="Also write the bins of the targets.")]
-ShardRowsOption = Annotated[int, typer.Option("--shard-rows", min=1, help="Pairs a shard.")]
-BadRowsOption = Annotated[
-    BadRows, typer.Option("--bad-rows", help="stop at a row that is not a pair, or skip and count it.")
-]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="On this machine, or on a Ray cluster.")]
-WorkersOption = Annotated[int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.")]
-MemoryOption = Annotated[str, typer.Option("--memory", help="What sorting may use before it spills to disk.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -84,25 +40,12 @@ def register(app: typer.Typer) -> None:
     )(prepare)
 
 
+@takes_options(PrepareConfig)
 def prepare(
     pairs: PairsArgument,
     output: OutputOption,
-    relation: RelationOption = "both",
-    template: TemplateOption = "",
-    orders: OrdersOption = Orders.matching,
-    filters: FilterOption = "default",
-    limit: LimitOption = None,
-    dev: DevOption = 4000,
-    test: TestOption = 4000,
-    held_out: HeldOutOption = 0.02,
-    encoder: EncoderOption = "fast",
-    code: CodeOption = "random",
-    bits: BitsOption = 16,
-    seed: SeedOption = 1234,
-    bins: BinsOption = True,
-    shard_rows: ShardRowsOption = 100_000,
-    bad_rows: BadRowsOption = BadRows.stop,
-    engine: EngineOption = EngineName.local,
+    options: Options,
+    engine: EngineOption = "local",
     workers: WorkersOption = 2,
     memory: MemoryOption = "2GB",
     json: JsonOption = False,
@@ -113,29 +56,18 @@ def prepare(
     """
     for module in ("pyarrow", "duckdb"):
         require(module, "corpus")
+    from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
-    from cod3s.corpus.manifest import PrepareConfig, as_json, remarks_on_splits
-    from cod3s.corpus.prepare import prepare as run
+    from cod3s.corpus.manifest import as_json, remarks_on_splits
 
-    config = PrepareConfig(
-        relation=relation,
-        template=template,
-        orders=orders.value,
-        filter=filters,
-        limit=limit,
-        dev=dev,
-        test=test,
-        held_out=held_out,
-        shard_rows=shard_rows,
-        bad_rows=bad_rows.value,
-        encoder=encoder,
-        code=code,
-        bits=bits,
-        seed=seed,
-        bins=bins,
+    manifest, made = prepare_corpus(
+        pairs,
+        output,
+        PrepareConfig(**options),
+        engine=find_engine(engine, workers),
+        memory=memory,
+        stage=progress,
     )
-    where = find_engine(engine.value, workers)
-    manifest, made = run(pairs, output, config, engine=where, memory=memory, stage=progress)
     if not made:
         say(f"{output} is finished: nothing to do")
     for remark in remarks_on_splits(manifest):

@@ -13,6 +13,7 @@ import typer
 from cod3s.cli.options import BitsOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import FileFormatError
+from cod3s.options import SEED
 
 if TYPE_CHECKING:
     from cod3s.files.tables import Table
@@ -62,7 +63,7 @@ def select(
     ] = 0.5,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Keep k candidates that mean different things, whole records, in the format they came in.

@@ -9,6 +9,7 @@ import typer
 from cod3s.cli.options import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, print_table, say
 from cod3s.errors import UsageError
+from cod3s.options import SEED
 
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
 
@@ -26,7 +27,7 @@ def sign(
     bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Sign sentences: bits, margin (|cosine| to the nearest hyperplane) and, for pairs, Hamming and cosine.

@@ -8,6 +8,7 @@ import typer
 
 from cod3s.cli.options import ForceOption, JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.options import SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def sts(
     ],
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",
     codes: Annotated[str, typer.Option("--codes", help="random, median, itq, separated by commas.")] = "random",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of seeds, from 1234 on.")] = 5,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
     fit: Annotated[
         Path | None,
         typer.Option("--fit", help="STS file whose sentences (not scores) fit learned codes."),
@@ -57,7 +58,7 @@ def sts(
         "pairs": len(data.pairs),
         "rejected": len(data.rejected),
         "distinct_scores": data.distinct_scores,
-        "seeds": f"1234-{1233 + seeds}",
+        "seeds": f"{SEED}-{SEED + seeds - 1}",
         "version": __version__,
     }
     if set(kinds) - {"random"}:

@@ -1,7 +1,7 @@
 """`cod3s sweep`: what the options of decoding do to diversity, fidelity and plausibility."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,9 +18,16 @@ from cod3s.cli.evaluate import (
 )
 from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, progress, say
+from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
+from cod3s.options import SEED, options_of
 
-_VALUES = "with commas; the base value is always among them. `-` leaves this option as it is."
+_VALUES = "Several values with commas; the base value is always among them. `-` leaves this option as it is."
+
+
+def _axis(name: str) -> Any:
+    """The values to try for an option of decoding."""
+    return typer.Option(f"--{name.replace('_', '-')}", help=f"{options_of(DecodeConfig)[name].help} {_VALUES}")
 
 
 def register(app: typer.Typer) -> None:
@@ -33,21 +40,17 @@ def sweep(
     bundle: Annotated[
         list[Path] | None, typer.Option("--bundle", help="Repeat it to compare bits or tokens; the first judges.")
     ] = None,
-    # The paper's t, lambda_s and lambda_y with the values it tried, or orders of magnitude where it says so.
-    min_hamming: Annotated[str, typer.Option("--min-hamming", help=f"t, {_VALUES}")] = "0,1,2,3,4,5,6",
-    signature_weight: Annotated[
-        str, typer.Option("--signature-weight", help=f"lambda_s, {_VALUES}")
-    ] = "0,1,10,100,1000,10000",
-    sentence_weight: Annotated[
-        str, typer.Option("--sentence-weight", help=f"lambda_y, {_VALUES}")
-    ] = "0,0.1,0.2,0.3,0.5,1,3",
+    # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
+    min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
+    signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
+    sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
     grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
-    k: Annotated[int, typer.Option("-k", min=2, help="Answers a source.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",
     preset: PresetOption = "paper",
-    seed: SeedOption = 1234,
+    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Decode with many settings and show the curves, and which settings no other beats.

@@ -5,60 +5,21 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, seed_option
+from cod3s.cli.options import JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.errors import require
+from cod3s.train.config import TrainConfig
 
-LayoutOption = Annotated[
-    str | None, typer.Option("--layout", help="shared: one model; separate: one a role and relation.")
-]
-RolesOption = Annotated[
-    str | None,
-    typer.Option("--roles", help="Of plain, signature, sentence, inverse, with shares: plain:0.5,sentence."),
-]
 PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="warm (if none is given), default (that of the package), paper, small, pretrained, tiny, tiny-warm.",
+        help="Where options that are not given come from: warm (if none is named), default (the recipe of the "
+        "package's bundle), paper, small, pretrained, tiny, tiny-warm.",
     ),
-]
-InitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--init", help="Start from a BART, T5 or Marian model: a folder, or a name of the Hugging Face hub."
-    ),
-]
-StartOption = Annotated[
-    str | None,
-    typer.Option("--start-run", help="Start from the weights of another run with the same shape, roles and bits."),
-]
-CorporaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--corpora", help="Shares of the corpora that an epoch sees, 1 if not named: blogs:0.5,essays:0."
-    ),
-]
-PiecesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--pieces",
-        help="own: learned from the corpus; encoder: the pretrained encoder's; common: those of them used most.",
-    ),
-]
-BitsPerTokenOption = Annotated[
-    int | None, typer.Option("--bits-per-token", help="1 as in the paper, up to all bits in one token.")
-]
-PositionalOption = Annotated[bool | None, typer.Option(help="Signature tokens of their own for each position.")]
-HyperplaneOption = Annotated[bool | None, typer.Option(help="Start signature tokens from their hyperplanes.")]
-EvaluateOption = Annotated[
-    int | None, typer.Option("--evaluate-every", min=1, help="Steps between validations and checkpoints.")
-]
-TensorboardOption = Annotated[
-    bool, typer.Option("--tensorboard", help="Also write the log for TensorBoard, which must be installed.")
 ]
 MinutesOption = Annotated[
-    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after so long.")
+    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this long.")
 ]
 
 
@@ -68,69 +29,34 @@ def register(app: typer.Typer) -> None:
     app.command("info", epilog="Example: cod3s info bundle/")(info)
 
 
+@takes_options(TrainConfig)
 def train(
     corpus: Annotated[Path, typer.Argument(help="A folder made by `cod3s prepare`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
+    options: Options,
     preset: PresetOption = None,
-    init: InitOption = None,
-    start_run: StartOption = None,
-    layout: LayoutOption = None,
-    roles: RolesOption = None,
-    corpora: CorporaOption = None,
-    pieces: PiecesOption = None,
-    bits_per_token: BitsPerTokenOption = None,
-    positional: PositionalOption = None,
-    hyperplane_start: HyperplaneOption = None,
-    freeze_encoder: Annotated[bool | None, typer.Option(help="Leave the pretrained encoder as it is.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate")] = None,
-    schedule: Annotated[
-        str | None, typer.Option("--schedule", help="inverse_sqrt as in the paper, or linear to nothing.")
-    ] = None,
-    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded tokens a step.")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
-    warmup_steps: Annotated[int | None, typer.Option("--warmup-steps", min=0)] = None,
-    evaluate_every: EvaluateOption = None,
-    tensorboard: TensorboardOption = False,
-    seed: Annotated[int | None, seed_option("Of all that is drawn.")] = None,
     max_minutes: MinutesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
-    What is not given comes from the preset. The run can be killed at any moment and gone on with by --resume.
+    Options that are not given come from the preset; the defaults shown are warm's.
+    A run that was killed goes on with --resume.
     """
     _require_training()
-    if tensorboard:
+    if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run import FINISHED
 
-    preset = preset or ("pretrained" if init else "warm")
-    named, shares = parse_roles(roles) if roles else (None, None)
-    given = {
-        "init": init,
-        "start_run": start_run,
-        "layout": layout,
-        "roles": named,
-        "shares": shares,
-        "corpora": parse_corpora(corpora) if corpora else None,
-        "pieces": pieces,
-        "bits_per_token": bits_per_token,
-        "positional": positional,
-        "hyperplane_start": hyperplane_start,
-        "freeze_encoder": freeze_encoder,
-        "learning_rate": learning_rate,
-        "schedule": schedule,
-        "batch_tokens": batch_tokens,
-        "epochs": epochs,
-        "warmup_steps": warmup_steps,
-        "evaluate_every": evaluate_every,
-        "tensorboard": tensorboard or None,
-        "seed": seed,
-    }
-    config = find_preset(preset).with_values(**{name: value for name, value in given.items() if value is not None})
+    preset = preset or ("pretrained" if options.get("init") else "warm")
+    if "roles" in options:
+        options["roles"], options["shares"] = parse_roles(options["roles"])
+    if "corpora" in options:
+        options["corpora"] = parse_corpora(options["corpora"])
+    config = find_preset(preset).with_values(**options)
     with training_progress() as report:
         figures = train_run(
             corpus,
@@ -141,7 +67,7 @@ def train(
             report=report,
         )
     if any(not (output / member / FINISHED).exists() for member in figures):
-        say("the time was up before the training was: --resume goes on with it")
+        say("the time ran out before the training was finished: --resume goes on with it")
     if json:
         print_json({"run": str(output), "figures": figures})
     else:

@@ -21,6 +21,8 @@ CREATE OR REPLACE MACRO bare(t) AS
 CREATE OR REPLACE MACRO text_hash(t) AS md5_number_upper(bare(t));
 """
 
+BATCH_ROWS = 65_536  # read and written at a time
+
 
 def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     """A connection that uses at most `memory` and spills the rest to the folder `spill`."""

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cod3s.corpus.config import PrepareConfig
 from cod3s.corpus.manifest import (
     FORMAT,
     NAME,
     InputFile,
     Manifest,
-    PrepareConfig,
     as_json,
     check_format,
     load_manifest,

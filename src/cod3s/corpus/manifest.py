@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cod3s import __version__
+from cod3s.corpus.config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.locations import Location
@@ -19,27 +20,6 @@ NAME = "manifest.json"
 _FEW_PAIRS = 10  # with fewer, a tenth of them is none
 _BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
-
-
-@dataclass(frozen=True)
-class PrepareConfig:
-    """Everything that decides what a corpus holds; where and how fast it is made is not part of it."""
-
-    relation: str = "both"
-    template: str = ""
-    orders: str = "matching"  # matching: `effect` learns from "X, so Y", `cause` from "X because Y" (appendix B)
-    filter: str = "default"
-    limit: int | None = None
-    dev: int = 4000
-    test: int = 4000
-    held_out: float = 0.02
-    shard_rows: int = 100_000
-    bad_rows: str = "stop"
-    encoder: str = "fast"
-    code: str = "random"
-    bits: int = 16
-    seed: int = 1234
-    bins: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cod3s.corpus.database import BATCH_ROWS
 from cod3s.corpus.parsers import (
     PAIR_COLUMNS,
     Parser,
@@ -35,7 +36,6 @@ PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 Names = Sequence[tuple[str, str]]
 """The names that the first and the second column may have, in order of preference."""
 
-_BATCH_ROWS = 65_536
 _CAUSALBANK_ORDERS = {"because_mode": "because", "therefore_mode": "so"}
 
 
@@ -148,7 +148,7 @@ class Reader:
                 columns = dict(zip(PAIR_COLUMNS, names, strict=False))
                 columns |= optional_columns(names, table.schema_arrow.names)
                 first_row = 1
-                for batch in table.iter_batches(_BATCH_ROWS, columns=[*columns.values()]):
+                for batch in table.iter_batches(BATCH_ROWS, columns=[*columns.values()]):
                     yield self._checked(_as_pairs(batch, columns), first_row, tally)
                     first_row += len(batch)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
@@ -192,7 +192,7 @@ def _header(cells: Sequence[str]) -> list[str]:
 
 def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
     source = iter(rows)
-    while chunk := list(islice(source, _BATCH_ROWS)):
+    while chunk := list(islice(source, BATCH_ROWS)):
         yield pa.RecordBatch.from_arrays(
             [pa.array(column) for column in zip(*chunk, strict=True)], schema=PAIR_SCHEMA
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Formatter
 
-from cod3s.errors import Cod3sError
+from cod3s.errors import UsageError
 
 ORDERS = ("because", "so", "")
 """How a pair was worded: "X because Y", "X, so Y", or unknown."""
@@ -54,7 +54,7 @@ def find_relations(name: str, template: str = "") -> list[Relation]:
     else:
         return [_custom_relation(name, template)]
     if template:
-        raise Cod3sError(f"the relation {name!r} has its own template", hint="leave out --template")
+        raise UsageError(f"the relation {name!r} has its own template", hint="leave out --template")
     return relations
 
 
@@ -69,20 +69,20 @@ def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
 
 def _custom_relation(name: str, template: str) -> Relation:
     if not name.isidentifier() or not name.isascii():
-        raise Cod3sError(
+        raise UsageError(
             f"{name!r} cannot name a relation", hint="use letters, digits and _, such as `reply` or `caption`"
         )
     if not template:
-        raise Cod3sError(
+        raise UsageError(
             f"the relation {name!r} needs a template",
             hint='for example --template "{source} {target}"; built in are effect, cause and both',
         )
     try:
         fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
     except ValueError as error:
-        raise Cod3sError(f"the template {template!r} cannot be read: {error}") from error
+        raise UsageError(f"the template {template!r} cannot be read: {error}") from error
     if sorted(fields) != ["source", "target"]:
-        raise Cod3sError(
+        raise UsageError(
             f"the template {template!r} needs {{source}} and {{target}}, once each, and no other field"
         )
     return Relation(name, template, columns=(("source", "target"),))

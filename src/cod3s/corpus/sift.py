@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.database import connect
+from cod3s.corpus.database import BATCH_ROWS, connect
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
@@ -26,8 +26,6 @@ SIFT_REASONS = {
     BLANK: "a side is empty: nothing to sign",
 }
 """What removes pairs with any filters."""
-
-_BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Sifter:
         pairs = pa.RecordBatchReader.from_batches(PAIR_SCHEMA, _noting(reader.batches(tally), failed))
         self._connection.register("pairs", pairs)
         try:
-            yield from self._connection.sql(self._query(relation)).to_arrow_reader(_BATCH_ROWS)
+            yield from self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # DuckDB wraps what the reader raised; the reader's own error says which line it was.
             raise failed[0] if failed else error from None

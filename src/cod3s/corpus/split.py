@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.database import connect, table_of
+from cod3s.corpus.database import BATCH_ROWS, connect, table_of
 from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, AtLeast, Groups, HeldOut, Line, fills, read_keys
 from cod3s.corpus.leakage import Leaks, sentence_hashes
 from cod3s.errors import Progress
@@ -31,7 +31,6 @@ SPLIT_REASONS = {
 }
 
 SHARD_COLUMNS = ("source", "target", "order", "pattern", "corpus")
-_BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ class Splitter:
             FROM {source}
             WHERE {condition}
             ORDER BY key_high, key_low, source, target, "order", pattern, corpus"""
-        for batch in _without_duplicates(self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), count):
+        for batch in _without_duplicates(self._connection.sql(query).to_arrow_reader(BATCH_ROWS), count):
             progress(len(batch))
             yield batch
 
@@ -202,7 +201,7 @@ class _Waiting:
         start = 0
         if len(chosen):
             with self._file.system.open_input_file(self._file.path) as file:
-                for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
+                for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
                     yield batch.filter(pa.array(chosen[start : start + len(batch)]))
                     start += len(batch)
         self._file.remove()

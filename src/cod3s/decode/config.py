@@ -1,112 +1,99 @@
-"""The options of decoding as one value: the defaults, the paper's, and checks that they make sense."""
+"""The options of decoding: what each one does, its default and its bounds; and the paper's values."""
 
-from dataclasses import dataclass, fields, replace
-from numbers import Integral
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
-from cod3s.errors import UsageError, did_you_mean
-from cod3s.seeds import check_seed
+from cod3s.options import check_options, find_name, option, seed_option, with_values
 
-CHOICES = {
-    "signature_search": ("beam", "exact"),
-    "rerank_signatures": ("auto", "mmi", "prior", "none"),
-    "apart": ("relax", "refill", "strict"),
-    "search": ("beam", "sample"),
-    "rerank_sentences": ("auto", "mmi", "none"),
-    "normalise": ("text", "original"),
-    "faithful": ("auto", "weigh", "rerank", "filter", "none"),
-}
-_AT_LEAST_ONE = (
-    "k",
-    "signature_beam",
-    "beam",
-    "samples",
-    "top_k",
-    "max_tokens",
-    "per_bin",
-    "baseline_beam",
-    "baseline_top_k",
-)
-ONE_STAGE = (
-    "k",
-    "search",
-    "baseline_beam",
-    "baseline_top_k",
-    "diversity_penalty",
-    "temperature",
-    "max_tokens",
-    "check",
-    "seed",
-)
-"""The options that have a part in systems of one stage."""
-_NOT_NEGATIVE = (
-    "signature_weight",
-    "prior_weight",
-    "min_hamming",
-    "sentence_weight",
-    "faithful_within",
-    "bit_weight",
-    "nearness_weight",
-    "diversity_penalty",
-)
+MAX_K = 1000
+_COUNT: dict[str, Any] = {"least": 1}
+_WEIGHT: dict[str, Any] = {"least": 0, "most": 1e6}
+_stage_1 = partial(option, panel="Stage 1: which bins")
+_stage_2 = partial(option, panel="Stage 2: which sentences")
+_choice = partial(option, panel="Choice: what the sentences turned out to mean")
+_baseline = partial(option, panel="Systems of one stage (s2s, s2s-rs, dbs)")
 
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How k answers are found. `auto` reranks where the bundle itself has what it takes, else not.
+    """How k answers are found. A beam is never narrower than the number of results that it must give.
 
-    For MMI that is a backward model; for the candidates' own signatures, an encoder inside one of its models.
-
-    A beam is never narrower than the number of results that it must give.
+    `auto` does what the bundle itself can do: MMI if it has a backward model, and weighing candidates by their own
+    signatures if it has an encoder inside one of its models.
     """
 
-    k: int = 10
-    # Stage 1, signatures
-    signature_search: str = "beam"
-    signature_beam: int = 100  # also how many `exact` finds
-    rerank_signatures: str = "auto"
-    signature_weight: float = 1000.0  # lambda_s of MMI
-    prior_weight: float = 0.5  # lambda of `prior`
-    min_hamming: int = 2  # chosen signatures differ in more bits than this; 0 switches the rule off
-    apart: str = "relax"
-    # Stage 2, sentences
-    search: str = "beam"
-    beam: int = 20  # the paper's 40 finds little more in nearly twice the time (docs/decoding.md)
-    samples: int = 40
-    top_k: int = 40
-    temperature: float = 1.0
-    rerank_sentences: str = "auto"
-    sentence_weight: float = 1.0  # lambda_y of MMI; the paper's 0.3 lets go of the source (docs/decoding.md)
-    normalise: str = "text"
-    fresh: bool = True  # what only repeats the source or itself comes behind a bin's other candidates
-    per_bin: int = 1
-    max_tokens: int = 40
-    # What the answers turned out to mean
-    check: bool = False
-    faithful: str = "auto"
-    faithful_within: int = 2  # `filter` drops what lies more bits than this from its bin
-    bit_weight: float = 0.2  # `weigh`: what a bit off the bin costs
-    nearness_weight: float = 2.0  # `weigh`: what the cosine to the nearest answer of an earlier bin costs
-    seed: int = 1234  # of sampling
-    # Systems of one stage (appendix B of the paper)
-    baseline_beam: int = 30  # also how many samples
-    baseline_top_k: int = 30
-    diversity_penalty: float = 0.5  # `dbs`: what a token costs that another group has taken (Vijayakumar et al.)
+    k: int = option(
+        10, f"How many answers to write, each in another bin; at most {MAX_K}.", least=1, most=MAX_K, flags=("-k",)
+    )
+
+    signature_search: Literal["beam", "exact"] = _stage_1(
+        "beam", "How signatures are found: a beam as in the paper, or the true best ones of all 2^bits."
+    )
+    signature_beam: int = _stage_1(100, "How many signatures are found and ranked.", **_COUNT)
+    rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
+        "auto",
+        "How signatures are ranked: mmi asks how well each one predicts the source, prior takes off how common "
+        "its bin is, none keeps the order of the search.",
+    )
+    signature_weight: float = _stage_1(1000.0, "How much mmi counts in that ranking (the paper's λs).", **_WEIGHT)
+    prior_weight: float = _stage_1(0.5, "How much prior counts in that ranking.", **_WEIGHT)
+    min_hamming: int = _stage_1(
+        2, "Two chosen signatures differ in more bits than this; 0 switches the rule off.", least=0
+    )
+    apart: Literal["relax", "refill", "strict"] = _stage_1(
+        "relax",
+        "If too few signatures lie that far apart: relax lowers --min-hamming step by step, refill takes the best "
+        "of the rest, strict writes fewer answers.",
+    )
+
+    search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are found.")
+    # The paper's 40 finds little more in nearly twice the time (docs/decoding.md).
+    beam: int = _stage_2(20, "Width of each bin's beam.", **_COUNT)
+    samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
+    top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
+    temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
+    rerank_sentences: Literal["auto", "mmi", "none"] = _stage_2(
+        "auto", "How sentences are ranked: mmi also asks how well each one predicts the source."
+    )
+    # The paper's 0.3 loses sight of the source (docs/decoding.md).
+    sentence_weight: float = _stage_2(
+        1.0, "How much mmi counts in that ranking (λy); more is more specific to the source.", **_WEIGHT
+    )
+    normalise: Literal["text", "original"] = _stage_2(
+        "text", "Scores are means over the tokens of the text, or, as in the original, of the signature too."
+    )
+    fresh: bool = _stage_2(
+        True,
+        "Put sentences that only repeat the source or themselves behind the bin's others, or take any.",
+        flags=("--fresh/--any",),
+    )
+    per_bin: int = _stage_2(1, "How many answers to keep from each bin.", **_COUNT)
+    max_tokens: int = _stage_2(40, "The most tokens an answer may have.", **_COUNT)
+
+    check: bool = _choice(False, "Sign the answers, and show how many bits they are off their bin.")
+    faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
+        "auto",
+        "Let the candidates' own signatures decide: rerank takes the nearest to the bin, filter drops those "
+        "beyond --faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
+        "if the bundle can sign.",
+    )
+    faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
+    bit_weight: float = _choice(0.2, "weigh: what each bit off the bin costs.", **_WEIGHT)
+    nearness_weight: float = _choice(
+        2.0, "weigh: what the cosine to the nearest answer of an earlier bin costs.", **_WEIGHT
+    )
+    seed: int = seed_option("Seed of sampling.", panel="Stage 2: which sentences")
+
+    # Appendix B of the paper
+    baseline_beam: int = _baseline(30, "Width of the one beam, or how many samples.", **_COUNT)
+    baseline_top_k: int = _baseline(30, "Each token is sampled from this many of the likeliest.", **_COUNT)
+    diversity_penalty: float = _baseline(
+        0.5, "dbs: what a token costs that another group has taken (Vijayakumar et al.).", **_WEIGHT
+    )
 
     def __post_init__(self) -> None:
-        for name, options in CHOICES.items():
-            value = getattr(self, name)
-            if value not in options:
-                raise UsageError(f"{name} cannot be {value!r}", hint=did_you_mean(str(value), options))
-        for name in _AT_LEAST_ONE:
-            if not isinstance(getattr(self, name), Integral):
-                raise UsageError(f"{name} is {getattr(self, name)!r}, it must be a whole number")
-        for names, least in ((_AT_LEAST_ONE, 1), (_NOT_NEGATIVE, 0)):
-            for name in names:
-                if not getattr(self, name) >= least:
-                    raise UsageError(f"{name} is {getattr(self, name)}, it must be at least {least}")
-        check_seed(self.seed)
-        if not self.temperature > 0:
-            raise UsageError(f"temperature is {self.temperature}, it must be above 0")
+        check_options(self)
 
     @property
     def needs_encoder(self) -> bool:
@@ -119,13 +106,22 @@ class DecodeConfig:
         return self.faithful in ("weigh", "rerank", "filter")
 
     def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
-        """A copy with some values changed; an unknown name is an error that says the nearest."""
-        known = [field.name for field in fields(self)]
-        for name in values:
-            if name not in known:
-                raise UsageError(f"decoding has no option {name!r}", hint=did_you_mean(name, known))
-        return replace(self, **values)  # type: ignore[arg-type]
+        """A copy with some values changed; an unknown name is an error that suggests the nearest."""
+        return with_values(self, "decoding", values)
 
+
+ONE_STAGE = (
+    "k",
+    "search",
+    "baseline_beam",
+    "baseline_top_k",
+    "diversity_penalty",
+    "temperature",
+    "max_tokens",
+    "check",
+    "seed",
+)
+"""The options that have a part in systems of one stage."""
 
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
@@ -144,6 +140,4 @@ PRESETS = {"default": DEFAULT, "paper": PAPER}
 
 def find_preset(name: str) -> DecodeConfig:
     """The options called `name`."""
-    if name not in PRESETS:
-        raise UsageError(f"no decoding preset is called {name!r}", hint=did_you_mean(name, PRESETS))
-    return PRESETS[name]
+    return PRESETS[find_name("decoding preset", name, PRESETS)]

@@ -251,6 +251,20 @@ class Generator:
         signatures = self.signer.signatures([answer.text for answer in answers])
         return [replace(answer, realised=realised) for answer, realised in zip(answers, signatures, strict=True)]
 
+    # Short forms
+
+    def effects(self, source: str, k: int | None = None, *, options: DecodeConfig = DEFAULT) -> AnswerSet:
+        """The answers of the relation `effect`: what may follow from the source."""
+        return self.generate(source, "effect", k, options=options)
+
+    def causes(self, source: str, k: int | None = None, *, options: DecodeConfig = DEFAULT) -> AnswerSet:
+        """The answers of the relation `cause`: what the source may follow from."""
+        return self.generate(source, "cause", k, options=options)
+
+    def __repr__(self) -> str:
+        relations = ", ".join(self.facts.models)
+        return f"Generator(bundle {self.facts.name!r}, relations {relations}, {self.facts.bits} bits)"
+
 
 def with_auto_decided(models: Models, batch: Batch) -> Batch:
     """The batch with every `auto` among its options decided; remarks say what the models do not allow."""

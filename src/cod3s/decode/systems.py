@@ -1,32 +1,33 @@
-"""Systems by name: every row of the paper's tables 2 and 5 and every alternative here. Names in, options out.
+"""Systems by name: a name is parsed into the decoding options that it decides.
 
-| name | is |
+| name | what it is |
 |---|---|
 | cod3s | the two stages with the options as given |
 | cod3s-SIGNATURE-SENTENCE | SIGNATURE is beam, mmi, exact, prior or oracle; SENTENCE is beam, mmi, rs or mmi-rs |
 | …-no-hamming | the same without the Hamming rule |
-| …-fresh | of a bin's candidates none that only repeats the source or itself, if there is another |
-| …-faithful | of a bin's candidates the one whose own signature is nearest to it; needs the encoder |
-| …-weighed | … the one that weighs best: score, own signature, and distance from the answers before it |
+| …-fresh | sentences that only repeat the source or themselves come last in their bin |
+| …-faithful | each bin's candidate whose own signature is nearest to it; needs the encoder |
+| …-weighed | each bin's best by score, own signature, and distance from the answers before it |
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
 | s2s-rs | 30 samples among the 30 likeliest tokens, the likeliest samples first |
 | dbs, dpc | diverse beam search; lexical constraints: they run on the torch weights |
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from difflib import get_close_matches
 
 from cod3s.decode.config import DecodeConfig
-from cod3s.errors import UsageError, did_you_mean
+from cod3s.errors import UsageError
 
 _SIGNATURES: dict[str, dict[str, str]] = {
     "beam": {"signature_search": "beam", "rerank_signatures": "none"},
     "mmi": {"signature_search": "beam", "rerank_signatures": "mmi"},
     "exact": {"signature_search": "exact", "rerank_signatures": "none"},
     "prior": {"signature_search": "beam", "rerank_signatures": "prior"},
-    "oracle": {},  # the signatures are given
+    "oracle": {},  # the caller names the signatures
 }
 _SENTENCES = {
     "beam": {"search": "beam", "rerank_sentences": "none"},
@@ -34,8 +35,12 @@ _SENTENCES = {
     "rs": {"search": "sample", "rerank_sentences": "none"},
     "mmi-rs": {"search": "sample", "rerank_sentences": "mmi"},
 }
-
 _FAITHFUL = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
+_GRAMMAR = re.compile(
+    f"cod3s-(?P<signatures>{'|'.join(_SIGNATURES)})-(?P<sentences>{'|'.join(_SENTENCES)})"
+    "(?P<near>-no-hamming)?(?P<fresh>-fresh)?(?P<faithful>-faithful|-weighed)?"
+)
+_FORM = "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]"
 
 COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed sentences", "torch"
 """The kinds of system: two stages; one search; one search with signatures in it; a search on torch weights."""
@@ -43,65 +48,81 @@ COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed senten
 
 @dataclass(frozen=True)
 class System:
-    """A kind of decoding and the options that its name decides; `oracle` needs its signatures given."""
+    """A kind of decoding and the options that its name decides; an `oracle` is told its signatures."""
 
     name: str
     kind: str
-    values: dict[str, str | int] = field(default_factory=dict)
+    values: Mapping[str, str | int] = field(default_factory=dict)
     oracle: bool = False
 
     def configure(self, config: DecodeConfig) -> DecodeConfig:
-        """The options given, with those changed that the name decides."""
+        """`config` with the options changed that the name decides."""
         return config.with_values(**self.values)
 
-    def require_undecided(self, given: Iterable[str]) -> None:
-        """An error if the name decides one of the options that were given."""
-        if decided := sorted(set(given) & set(self.values)):
+    def require_undecided(self, options: Iterable[str]) -> None:
+        """Raise an error if the name decides one of these options."""
+        if decided := sorted(set(options) & set(self.values)):
             raise UsageError(
                 f"the name {self.name!r} decides {' and '.join(decided)}",
                 hint="leave out the system's name, or the option",
             )
 
 
-def _cod3s_systems() -> list[System]:
-    found = [System("cod3s", COD3S)]
-    for signature, sentence, hamming, fresh, faithful in product(
-        _SIGNATURES, _SENTENCES, (True, False), (False, True), _FAITHFUL
-    ):
-        oracle = signature == "oracle"
-        if oracle and not hamming:  # given signatures are never held against each other
-            continue
-        values: dict[str, str | int] = {**_SIGNATURES[signature], **_SENTENCES[sentence]}
-        if not hamming:
-            values["min_hamming"] = 0
-        values |= {"fresh": fresh, "faithful": _FAITHFUL[faithful]}
-        switches = "-no-hamming" * (not hamming) + "-fresh" * fresh + faithful
-        name = f"cod3s-{signature}-{sentence}{switches}"
-        found.append(System(name, COD3S, values, oracle))
-    return found
-
-
-_BASELINES = [
-    System("s2s", SENTENCES, {"search": "beam"}),
-    System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam"}),
-    System("s2s-rs", SENTENCES, {"search": "sample"}),
-    System("dbs", TORCH),
-    System("dpc", TORCH),
-]
-SYSTEMS = {system.name: system for system in [*_cod3s_systems(), *_BASELINES]}
+_NAMED = {
+    system.name: system
+    for system in (
+        System("cod3s", COD3S),
+        System("s2s", SENTENCES, {"search": "beam"}),
+        System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam"}),
+        System("s2s-rs", SENTENCES, {"search": "sample"}),
+        System("dbs", TORCH),
+        System("dpc", TORCH),
+    )
+}
+PAPER_SYSTEMS = (
+    "s2s",
+    "s2s-sigs",
+    "s2s-rs",
+    "dpc",
+    "cod3s-beam-beam",
+    "cod3s-beam-mmi",
+    "cod3s-mmi-mmi",
+    "cod3s-mmi-mmi-rs",
+    "cod3s-mmi-mmi-rs-no-hamming",
+)
+"""The rows of the paper's tables 2 and 5."""
+LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS, "dbs")
+"""The systems worth listing: the default, the paper's rows, and diverse beam search. `find_system` knows more."""
 
 
 def find_system(name: str) -> System:
-    """The system called `name`."""
-    if name in SYSTEMS:
-        return SYSTEMS[name]
-    short = [
-        "cod3s",
-        "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]",
-        *(system.name for system in _BASELINES),
-    ]
-    hint = did_you_mean(name, SYSTEMS)
-    raise UsageError(
-        f"no system is called {name!r}",
-        hint=hint if hint.startswith("did") else f"choose one of: {', '.join(short)}; docs/decoding.md has all",
+    """The system that a name describes."""
+    if system := _parse(name):
+        return system
+    raise UsageError(f"no system is called {name!r}", hint=_hint(name))
+
+
+def _parse(name: str) -> System | None:
+    if name in _NAMED:
+        return _NAMED[name]
+    parts = _GRAMMAR.fullmatch(name)
+    oracle = parts is not None and parts["signatures"] == "oracle"
+    if parts is None or (oracle and parts["near"]):  # an oracle's signatures are never held against each other
+        return None
+    values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
+    if parts["near"]:
+        values["min_hamming"] = 0
+    values |= {"fresh": parts["fresh"] is not None, "faithful": _FAITHFUL[parts["faithful"] or ""]}
+    return System(name, COD3S, values, oracle)
+
+
+def _hint(name: str) -> str:
+    """The name with each misspelt word mended, if that makes a system; else what there is."""
+    known = sorted({*re.findall(r"[a-z0-9]+", " ".join([*_NAMED, *_SIGNATURES, *_SENTENCES, *_FAITHFUL])), "no"})
+    words = name.lower().replace("_", "-").split("-")
+    mended = "-".join(
+        (get_close_matches(word, [*known, "fresh", "hamming"], 1, 0.5) or [word])[0] for word in words
     )
+    if _parse(mended):
+        return f"did you mean {mended!r}?"
+    return f"choose one of: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cod3s.encode.protocol import Encoder, Vectors
-from cod3s.errors import EncoderError, did_you_mean
+from cod3s.errors import UsageError, did_you_mean
 
 __all__ = ["ENCODERS", "Encoder", "Vectors", "load_encoder"]
 
@@ -30,4 +30,4 @@ def load_encoder(name: str = "fast") -> Encoder:
         from cod3s.encode.sbert import SbertEncoder
 
         return SbertEncoder(model)
-    raise EncoderError(f"no encoder is called {name!r}", hint=did_you_mean(name, ENCODERS))
+    raise UsageError(f"no encoder is called {name!r}", hint=did_you_mean(name, ENCODERS))

@@ -27,6 +27,7 @@ from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.lexical import lexical_settings
 from cod3s.metrics.semantic import THRESHOLDS
 from cod3s.metrics.significance import RESAMPLES
+from cod3s.options import SEED
 from cod3s.records import AnswerSet
 from cod3s.signatures import Code
 
@@ -52,7 +53,7 @@ def evaluate_outputs(
     judges: Judges,
     *,
     sizes: Sequence[int] = (3, 10),
-    seed: int = 1234,
+    seed: int = SEED,
     more_questions: Sequence[EvaluationData] = (),
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
     progress: Progress = lambda _: None,

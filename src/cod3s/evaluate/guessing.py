@@ -44,7 +44,7 @@ def _model_guesses(
     """By name of the guesser, the signatures of each source, best first."""
     deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS))
     found = find_signatures(models.signature(relation), sources, deep)
-    rerankers = {options.signature_search: "none"}
+    rerankers: dict[str, str] = {options.signature_search: "none"}
     if models.inverse(relation):
         rerankers["mmi"] = "mmi"
     guesses = {}

@@ -16,14 +16,13 @@ from cod3s.evaluate.plausible import Judged, Pair
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.plausibility import combine
-from cod3s.metrics.semantic import THRESHOLDS, cosine_distances, distinct, mean_distance, vendi_score
+from cod3s.metrics.semantic import PARAPHRASE, THRESHOLDS, cosine_distances, distinct, mean_distance, vendi_score
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import Code, to_text
 from cod3s.text import clean, complete
 
 COUNTED = 10
 """Answers of which the distinct ones are counted, as in the paper's lower table 2."""
-PARAPHRASE = 0.1  # the threshold of the effective count: the paper's choice (appendix E)
 
 
 @dataclass(frozen=True, order=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
-from cod3s.errors import FileFormatError, SentenceError, UsageError, VectorError, require
+from cod3s.errors import FileFormatError, SentenceError, UsageError, require
 from cod3s.files.disk import open_text, replaced_file
 from cod3s.files.tables import MAX_FIELD
 from cod3s.signatures import SEED, Code, hamming, itq_code, median_code, pack, random_code
@@ -131,7 +131,7 @@ def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callabl
     if kind == "itq":
         return lambda bits: itq_code(vectors, bits, seed)
     if kind not in ("random", "median"):
-        raise VectorError(f"no code is called {kind!r}", hint="choose from random, median, itq")
+        raise UsageError(f"no code is called {kind!r}", hint="choose from random, median, itq")
     code = (
         random_code(longest, vectors.shape[1], seed) if kind == "random" else median_code(vectors, longest, seed)
     )

@@ -23,6 +23,7 @@ from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.evaluate.tables import Cell, Part, Table, markdown
 from cod3s.files.disk import write_json, write_text
+from cod3s.options import SEED
 
 SYSTEM = "cod3s-mmi-mmi"
 FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")
@@ -98,7 +99,7 @@ def sweep(
     axes: Axes,
     base: DecodeConfig,
     grid: bool = False,
-    seed: int = 1234,
+    seed: int = SEED,
     progress: Progress = lambda _: None,
 ) -> Sweep:
     """Generate with every setting, or read what is already there, and score all of it."""

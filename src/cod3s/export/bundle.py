@@ -14,7 +14,7 @@ from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.encode.convert import convert_encoder
 from cod3s.encode.weights import FAST_ID, minilm_folder, read_weights
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, UsageError
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
@@ -45,7 +45,7 @@ def export(
     `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
     """
     if quantization not in QUANTIZATIONS:
-        raise Cod3sError(
+        raise UsageError(
             f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
         )
     facts = read_json(run / "config.json")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cod3s.decode.config import PAPER
+
 
 @dataclass(frozen=True)
 class PairScores:
@@ -28,7 +30,7 @@ class PairScores:
 SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi")
 """What can choose: see `combine`."""
 
-MMI_WEIGHT = 0.3  # the paper's lambda_y
+MMI_WEIGHT = PAPER.sentence_weight  # lambda_y
 
 
 def combine(scores: PairScores, scorer: str) -> float | None:

@@ -1,8 +1,8 @@
 """Locality-sensitive hashing: signatures of vectors, whose Hamming distance follows the angle."""
 
+from cod3s.options import MAX_BITS, SEED
 from cod3s.signatures.apart import Apart, keep_apart
 from cod3s.signatures.bits import (
-    MAX_BITS,
     Bits,
     Packed,
     check_bits,
@@ -13,7 +13,7 @@ from cod3s.signatures.bits import (
     to_text,
     unpack,
 )
-from cod3s.signatures.codes import CODES, SEED, Code, itq_code, load_code, median_code, random_code
+from cod3s.signatures.codes import CODES, Code, itq_code, load_code, median_code, random_code
 
 __all__ = [
     "CODES",

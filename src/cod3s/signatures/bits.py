@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import SignatureError
+from cod3s.options import MAX_BITS
 
 Bits = npt.NDArray[np.bool_]
 Packed = npt.NDArray[np.uint8]
-
-MAX_BITS = 256
 
 
 def check_bits(bits: int) -> int:

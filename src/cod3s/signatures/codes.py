@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from cod3s.errors import FileFormatError, VectorError
 from cod3s.files.disk import read_json, replaced_folder, write_json
-from cod3s.seeds import check_seed
+from cod3s.options import SEED, check_seed
 from cod3s.signatures.bits import Bits, check_bits
 
 CODES = ("random", "median", "itq")
-SEED = 1234  # the original's
 _FORMAT = 1
 _ROWS = 65_536  # signed at a time, so that a million vectors need no large temporary
 _ITQ_ROUNDS = 50

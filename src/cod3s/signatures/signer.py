@@ -9,9 +9,9 @@ import numpy as np
 
 from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
 from cod3s.errors import EncoderError, SentenceError, UsageError
+from cod3s.options import BITS, SEED
 from cod3s.records import SentencePair, SignedSentence
 from cod3s.signatures import (
-    SEED,
     Bits,
     Code,
     Packed,
@@ -24,7 +24,6 @@ from cod3s.signatures import (
 )
 from cod3s.text import clean, for_embedding
 
-BITS = 16  # of a signature unless something else is asked for: the paper's
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
 FRAGILE_MARGIN = 1e-5
@@ -116,7 +115,7 @@ def encode_sentences(
 def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
     """The code a user asked for: `random`, or the folder of a fitted one, which must fit the encoder.
 
-    Without `bits` it has as many as it was fitted with; a random one has 16.
+    Without `bits` it has as many as it was fitted with; a random one has BITS of them.
     """
     if name == "random":
         return random_code(BITS if bits is None else bits, encoder.dim, seed)

@@ -9,6 +9,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.files.disk import existing_file, read_json, replaced_file, write_json
+from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
 from cod3s.tokens.pieces import open_pieces
 
@@ -25,7 +26,7 @@ class SignatureTokens:
     token. `positional` tokens include the number of their group, so that two groups share no token.
     """
 
-    bits: int = 16
+    bits: int = BITS
     bits_per_token: int = 1
     positional: bool = False
 

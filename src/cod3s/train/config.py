@@ -1,95 +1,125 @@
-"""What decides a training run: one frozen dataclass and its presets. Unknown names get the nearest one."""
+"""The options of training: what each one does, its default and its bounds; and the presets."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal
 
-from cod3s.errors import UsageError, did_you_mean
+from cod3s.errors import UsageError
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
-from cod3s.seeds import check_seed
+from cod3s.options import check_options, find_name, option, seed_option, with_values
 
-LAYOUTS = ("shared", "separate")
-PRECISIONS = ("float32", "bfloat16")
-SCHEDULES = ("inverse_sqrt", "linear")
 SHARED_ROLES = ("plain", "sentence", "inverse")
 """Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
 model that plays `sentence` plays both."""
-PIECES = ("own", "encoder", "common")
 
-
-def _one_of(what: str, name: str, known: Any) -> None:
-    if name not in known:
-        raise UsageError(f"no {what} is called {name!r}", hint=did_you_mean(name, known))
-
-
-_RANGES: dict[str, tuple[float, float]] = {
-    "learning_rate": (1e-12, 10),
-    "warmup_steps": (0, 10**9),
-    "label_smoothing": (0, 0.99),
-    "clip": (1e-6, 10**6),
-    "batch_tokens": (1, 10**9),
-    "accumulate": (1, 10**6),
-    "epochs": (1, 10**6),
-    "patience": (0, 10**9),
-    "evaluate_every": (1, 10**9),
-    "validate_pairs": (1, 10**9),
-    "lora_rank": (0, 1024),
-    "hidden": (0, 1),
-}
+_model = partial(option, panel="The model")
+_signature = partial(option, panel="Signature tokens")
+_data = partial(option, panel="What an epoch sees")
+_learning = partial(option, panel="How it learns")
+_watching = partial(option, panel="Validation and logs")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """A run from the same corpus and config ends with the same weights on the same machine."""
 
-    shape: str = "warm"  # a name of cod3s.model.shape.SHAPES
-    init: str = ""  # a pretrained model to start from; shape is then `pretrained` (seq2seq) or `causal`
-    lora_rank: int = 0  # causal models: 0 trains all weights, more only LoRA adapters of this rank
-    dropped_layers: tuple[int, ...] = ()  # causal models: layers to leave out, from 0
-    precision: str = "float32"  # causal models: of the frozen weights under LoRA
-    hidden: float = 0.0  # the share of pairs that are also taught with their source hidden
-    start_run: str = ""  # a run of the same shape and roles: start from its weights and pieces
-    layout: str = "shared"  # one model with a tag a role, or one model a role and relation
-    roles: tuple[str, ...] = SHARED_ROLES
-    shares: tuple[float, ...] = ()  # of the pairs that each role sees in an epoch, in the order of roles; 1 each
-    corpora: dict[str, float] = field(default_factory=dict)  # the same for pairs of a corpus; 1 if not named
-    pieces: str = "own"  # learned from the corpus, or word pieces of the encoder, which have no capitals:
-    # all (`encoder`), or as many as would be learned of those that the corpus uses most (`common`)
-    bits_per_token: int = 4  # 1 is the paper; all bits of the signature its ablation
-    positional: bool = True  # False is the paper: the same tokens at every position
-    hyperplane_start: bool = True  # signature tokens start as the signed sum of their hyperplanes
-    freeze_encoder: bool = False
-    learning_rate: float = 1e-3
-    schedule: str = "inverse_sqrt"  # as the paper; linear goes down to nothing at the last step
-    warmup_steps: int = 400
-    label_smoothing: float = 0.1
-    clip: float = 1.0
-    batch_tokens: int = 4096  # of both sides, padded, a step and process
-    accumulate: int = 1
-    epochs: int = 10
-    patience: int = 2  # evaluations without a better loss before it stops
-    evaluate_every: int = 500  # steps; checkpoints are written at the same time
-    validate_pairs: int = 500  # of dev, a relation: enough to choose weights by, few enough to do it often
-    tensorboard: bool = False  # also write event files, in MEMBER/tensorboard/
-    seed: int = 1234
+    shape: str = _model(
+        "warm",
+        "How deep and wide the models are; warm ones read with a pretrained sentence encoder.",
+        choices=SHAPES,
+    )
+    init: str = _model(
+        "",
+        "Start from a pretrained model and set the shape: a folder of a causal language model (Llama or GPT-2 "
+        "family), or a folder or Hugging Face name of a BART, T5 or Marian model.",
+    )
+    lora_rank: int = _model(
+        0, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
+    )
+    dropped_layers: tuple[int, ...] = _model(
+        (), "Causal models: layers to leave out, counted from 0, separated by commas."
+    )
+    precision: Literal["float32", "bfloat16"] = _model(
+        "float32",
+        "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster where the processor has it.",
+    )
+    hidden: float = _data(
+        0.0, "The share of pairs that are also taught with their source hidden.", least=0, most=1
+    )
+    start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
+    layout: Literal["shared", "separate"] = _model(
+        "shared", "One model for all roles, told by a tag which one to play, or one per role and relation."
+    )
+    roles: tuple[str, ...] = _data(
+        SHARED_ROLES,
+        "The roles to learn, of plain, signature, sentence and inverse, each maybe with the share of the pairs "
+        "that it sees per epoch: plain:0.5,sentence.",
+    )
+    shares: tuple[float, ...] = ()  # in the order of roles, as --roles gives them; 1 each if empty
+    corpora: dict[str, float] = _data(  # noqa: RUF009 - makes a field
+        dict, "The share of each corpus that an epoch sees, 1 if not named: blogs:0.5,essays:0."
+    )
+    pieces: Literal["own", "encoder", "common"] = _model(
+        "own",
+        "The text pieces that are written: learned from the corpus, the pretrained encoder's (no capitals), or "
+        "those of the encoder's that the corpus uses most.",
+    )
+    bits_per_token: int = _signature(
+        4, "Bits that one signature token holds: 1 is the paper, all bits its ablation.", least=1
+    )
+    positional: bool = _signature(
+        True, "Each position of a signature has tokens of its own; the paper uses the same ones everywhere."
+    )
+    hyperplane_start: bool = _signature(
+        True, "Start each signature token as the signed sum of its hyperplanes, not at random."
+    )
+    freeze_encoder: bool = _model(
+        False, "Leave the pretrained encoder as it is; answers can then be signed by it."
+    )
+    learning_rate: float = _learning(1e-3, "The highest learning rate.", least=1e-12, most=10)
+    schedule: Literal["inverse_sqrt", "linear"] = _learning(
+        "inverse_sqrt", "How the rate falls: slowly as in the paper, or in a line to zero at the last step."
+    )
+    warmup_steps: int = _learning(400, "Steps over which the rate rises.", least=0, most=10**9)
+    label_smoothing: float = _learning(
+        0.1, "Share of the probability that is spread over all tokens.", least=0, most=0.99
+    )
+    clip: float = _learning(1.0, "The longest gradient; longer ones are scaled down.", least=1e-6, most=10**6)
+    batch_tokens: int = _learning(
+        4096, "Tokens per step and process: of both sides, with padding.", least=1, most=10**9
+    )
+    accumulate: int = _learning(
+        1, "Batches per step: more make a step larger, not its memory.", least=1, most=10**6
+    )
+    epochs: int = _learning(10, "The most times that the corpus is seen.", least=1, most=10**6)
+    patience: int = _watching(
+        2,
+        "Stop after this many validations without a better loss; the best weights are kept.",
+        least=0,
+        most=10**9,
+    )
+    evaluate_every: int = _watching(
+        500, "Steps between validations, which also write a checkpoint.", least=1, most=10**9
+    )
+    validate_pairs: int = _watching(
+        500,
+        "Pairs of dev per relation that each validation looks at: enough to choose weights by, and few enough to "
+        "do it often.",
+        least=1,
+        most=10**9,
+    )
+    tensorboard: bool = _watching(False, "Also write the log for TensorBoard, which must be installed.")
+    seed: int = seed_option("Seed of the weights and of the order of the pairs.", panel="How it learns")
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if not least <= value <= most:
-                raise UsageError(f"{name} is {value}", hint=f"choose {least:g} to {most:g}")
-        _one_of("shape", self.shape, SHAPES)
-        _one_of("layout", self.layout, LAYOUTS)
-        _one_of("schedule", self.schedule, SCHEDULES)
-        _one_of("set of pieces", self.pieces, PIECES)
-        _one_of("precision", self.precision, PRECISIONS)
+        check_options(self)
         if self.pieces != "own" and not SHAPES[self.shape].warm:
             raise UsageError(
                 f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
             )
         for role in self.roles:
-            _one_of("role", role, ROLES)
+            find_name("role", role, ROLES)
         if SHAPES[self.shape].pretrained != bool(self.init):
             raise UsageError(
                 f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
@@ -97,13 +127,16 @@ class TrainConfig:
             )
         if not self.roles:
             raise UsageError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
-        if self.shares and (len(self.shares) != len(self.roles) or not all(0 < own <= 1 for own in self.shares)):
+        if self.shares and (
+            len(self.shares) != len(self.roles) or not all(0 < share <= 1 for share in self.shares)
+        ):
             raise UsageError(
-                f"{self.shares} are no shares of {', '.join(self.roles)}", hint="give each above 0 to 1"
+                f"{self.shares} are not the shares of {', '.join(self.roles)}",
+                hint="give each role a share above 0, up to 1",
             )
-        for name, own in self.corpora.items():
-            if not 0 <= own <= 1:
-                raise UsageError(f"{own} is no share of the corpus {name!r}", hint="give it from 0 to 1")
+        for name, share in self.corpora.items():
+            if not 0 <= share <= 1:
+                raise UsageError(f"the share of the corpus {name!r} is {share}", hint="give it from 0 to 1")
         if self.start_run and self.init:
             raise UsageError("a run starts from a pretrained model or from another run, not from both")
 
@@ -124,16 +157,12 @@ class TrainConfig:
         return cls(**values)
 
     def with_values(self, **values: Any) -> "TrainConfig":
-        """The same config with some values changed; a name that is no field is an error."""
-        known = [field.name for field in fields(self)]
-        for name in values:
-            if name not in known:
-                raise UsageError(f"the training config has no {name!r}", hint=did_you_mean(name, known))
-        return replace(self, **values)
+        """The same config with some values changed; an unknown name is an error that suggests the nearest."""
+        return with_values(self, "training", values)
 
 
 PRESETS = {
-    # What a small machine can afford: a pretrained encoder, four bits a token, one model for all roles.
+    # What a small machine can afford: a pretrained encoder, four bits per token, one model for all roles.
     "warm": TrainConfig(),
     # The bundle in the package, but for its shares of the corpora: four hours of one core with 220,000 pairs
     # (docs/measured/default-bundle.md). Small batches make many steps; each epoch, a role sees a share of pairs.
@@ -148,9 +177,9 @@ PRESETS = {
         epochs=6,
         evaluate_every=1000,
     ),
-    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit a token, one model a role. The authors
-    # ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that here), and
-    # validated once an epoch of 10 million pairs.
+    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit per token, one model per role. The
+    # authors ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that
+    # here), and validated once per epoch of 10 million pairs.
     "paper": TrainConfig(
         shape="paper",
         layout="separate",
@@ -202,18 +231,18 @@ PRESETS = {
 
 
 def find_preset(name: str) -> TrainConfig:
-    _one_of("preset", name, PRESETS)
-    return PRESETS[name]
+    """The options called `name`."""
+    return PRESETS[find_name("preset", name, PRESETS)]
 
 
 def parse_roles(text: str) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Roles and shares of `plain:0.5,sentence,inverse:0.25`; a role without a share sees every pair."""
-    found = _named_shares(text, "roles", "plain:0.5,sentence")
-    return tuple(found), tuple(found.values())
+    shares = _named_shares(text, "roles", "plain:0.5,sentence")
+    return tuple(shares), tuple(shares.values())
 
 
 def parse_corpora(text: str) -> dict[str, float]:
-    """The shares of `blogs:0.5,essays:0`."""
+    """The share of each corpus in `blogs:0.5,essays:0`."""
     return _named_shares(text, "corpora", "blogs:0.5,essays:0")
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
 from cod3s.encode.weights import minilm_folder
-from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.files.disk import existing_file, read_json, replaced_folder, require_own, sha256, write_json
 from cod3s.files.locations import locate
 from cod3s.model.causal import Adaptation, Sketches, build_causal, map_hyperplanes
@@ -226,7 +226,7 @@ class _Run:
         for name in config.corpora:
             if name not in known:
                 named = did_you_mean(name, known) if any(known) else "its pairs do not say where they come from"
-                raise Cod3sError(f"no pair comes from a corpus called {name!r}", hint=named)
+                raise UsageError(f"no pair comes from a corpus called {name!r}", hint=named)
         self._tables = {
             (relation, split): PairTable(
                 own,

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import Encoder
-from cod3s.metrics.semantic import cosine_distances, distinct
+from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
 from cod3s.records import AnswerSet
 from cod3s.text import complete
-
-THRESHOLD = 0.1
-"""Cosine distance below which two completed statements say the same: the paper's choice (appendix E)."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,10 @@ def compare(
             yield None
     template = generator.facts.relations[relation]["template"]
     counts = {system: count_distinct(own, template, encoder) for system, own in found.items()}
-    yield Comparison(**found, distinct=Distinct(**counts, threshold=THRESHOLD, encoder=encoder.id))
+    yield Comparison(**found, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=encoder.id))
 
 
-def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = THRESHOLD) -> int:
+def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:
     """How many of the completed statements are no paraphrase of one before them."""
     statements = [complete(template, answers.source, answer.text) for answer in answers]
     return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0

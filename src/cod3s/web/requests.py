@@ -1,21 +1,23 @@
-"""What clients send: the models of request bodies. JSON in, checked values out.
+"""The models of request bodies, checked by pydantic and described by OpenAPI.
 
-The models say what the fields mean; `bounded` adds one server's limits and its bundle's names, which pydantic then
-checks and OpenAPI tells.
+The options of a question are derived from the fields of DecodeConfig; `bounded` adds one server's limits and the
+names of its bundle.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
-from cod3s.decode.config import DEFAULT, DecodeConfig
-from cod3s.decode.systems import SYSTEMS, TORCH
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.systems import LISTED_SYSTEMS, TORCH, find_system
+from cod3s.errors import UsageError
+from cod3s.options import options_of
 from cod3s.selection import METHODS
 from cod3s.serving.body import TooManyBytesError, read_body
 from cod3s.web.limits import Limits
@@ -23,8 +25,20 @@ from cod3s.web.refusals import TooLargeError, TooSlowError, WrongTypeError
 
 Model = TypeVar("Model", bound=BaseModel)
 
-SERVED_SYSTEMS = tuple(system.name for system in SYSTEMS.values() if system.kind != TORCH)
-"""Those that need no torch."""
+SERVED_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if find_system(name).kind != TORCH)
+"""The systems that the API lists: those that need no torch. It answers to every name that can be parsed."""
+_TORCH_OPTIONS = ("diversity_penalty",)
+
+
+def _served_system(name: str) -> str:
+    """`name` if it is a system that this server can run; pydantic tells the client what is wrong otherwise."""
+    try:
+        system = find_system(name)
+    except UsageError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
+    if system.kind == TORCH:
+        raise ValueError(f"{name} runs on torch weights, which are not served")
+    return name
 
 
 class Body(BaseModel):
@@ -44,55 +58,47 @@ class Body(BaseModel):
         }
 
 
-class Question(Body):
-    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
+def _option_fields() -> dict[str, Any]:
+    """A field for each option of decoding, with its choices, bounds and default, as pydantic takes them."""
+    derived: dict[str, Any] = {}
+    for name, option in options_of(DecodeConfig).items():
+        if name not in _TORCH_OPTIONS:
+            derived[name] = (
+                Literal[option.choices] if option.choices else option.kind,
+                Field(option.default, ge=option.least, gt=option.above, le=option.most, description=option.help),
+            )
+    return derived
+
+
+class _Asked(Body):
+    """A sentence, and what its answers are to it."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
     relation: str = Field(description="What the answers are to the sentence.")
-    k: int = Field(DEFAULT.k, ge=1, description="How many answers.")
-    signature_search: Literal["beam", "exact"] = Field("beam", description="How signatures are found.")
-    signature_beam: int = Field(DEFAULT.signature_beam, ge=1, description="Signatures that are ranked.")
-    rerank_signatures: Literal["auto", "mmi", "prior", "none"] = Field("auto", description="How they are ranked.")
-    signature_weight: float = Field(DEFAULT.signature_weight, ge=0, le=1e6, description="Weight of mmi.")
-    prior_weight: float = Field(DEFAULT.prior_weight, ge=0, le=1e6, description="Weight of prior.")
-    min_hamming: int = Field(DEFAULT.min_hamming, ge=0, description="Signatures differ in more bits; 0 is off.")
-    apart: Literal["relax", "refill", "strict"] = Field("relax", description="If too few differ so.")
-    search: Literal["beam", "sample"] = Field("beam", description="How sentences are found.")
-    beam: int = Field(DEFAULT.beam, ge=1, description="Width of the beam of each bin.")
-    samples: int = Field(DEFAULT.samples, ge=1, description="Samples of each bin.")
-    top_k: int = Field(DEFAULT.top_k, ge=1, le=1000, description="Tokens that are sampled from.")
-    temperature: float = Field(DEFAULT.temperature, ge=0.01, le=100, description="Of sampling.")
-    rerank_sentences: Literal["auto", "mmi", "none"] = Field("auto", description="How sentences are ranked.")
-    sentence_weight: float = Field(
-        DEFAULT.sentence_weight, ge=0, le=1e6, description="Weight of mmi: more is more specific to the text."
-    )
-    normalise: Literal["text", "original"] = Field("text", description="Whether scores count the signature.")
-    fresh: bool = Field(DEFAULT.fresh, description="Put what only repeats the text or itself last.")
-    per_bin: int = Field(DEFAULT.per_bin, ge=1, description="Answers of each bin.")
-    max_tokens: int = Field(DEFAULT.max_tokens, ge=1, description="Length of an answer.")
-    check: bool = Field(False, description="Sign the answers and compare with their bins.")
-    faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = Field(
-        "auto", description="Prefer answers that lie in their bin; auto where the bundle can tell by itself."
-    )
-    faithful_within: int = Field(DEFAULT.faithful_within, ge=0, le=256, description="Bits that filter lets pass.")
-    bit_weight: float = Field(DEFAULT.bit_weight, ge=0, le=1e6, description="weigh: cost of a bit off the bin.")
-    nearness_weight: float = Field(
-        DEFAULT.nearness_weight, ge=0, le=1e6, description="weigh: cost of the cosine to the nearest answer."
-    )
-    seed: int = Field(DEFAULT.seed, ge=0, le=2**31 - 1, description="Of sampling.")
-    baseline_beam: int = Field(DEFAULT.baseline_beam, ge=1, description="Beam or samples of systems of one stage.")
-    baseline_top_k: int = Field(DEFAULT.baseline_top_k, ge=1, le=1000, description="Of sampling in one stage.")
+
+
+if TYPE_CHECKING:
+    _WithOptions = _Asked
+else:
+    _WithOptions = create_model("_WithOptions", __base__=_Asked, **_option_fields())
+
+
+class Question(_WithOptions):
+    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
 
     def options(self) -> DecodeConfig:
         """All options of decoding."""
-        names = type(self).model_fields.keys() & DecodeConfig.__dataclass_fields__.keys()
-        return DecodeConfig(**{name: getattr(self, name) for name in names})
+        return DecodeConfig(**{name: getattr(self, name) for name in _option_fields()})
 
 
 class GenerateRequest(Question):
     """A question to one system, or for the bins that are named."""
 
-    system: str = Field("cod3s", description="The system that answers: see docs/decoding.md.")
+    system: Annotated[str, AfterValidator(_served_system)] = Field(
+        "cod3s",
+        description="The system that answers: one of those that /api/info lists, or another of docs/decoding.md.",
+        examples=[*SERVED_SYSTEMS],
+    )
     signatures: list[str] | None = Field(None, min_length=1, description="Write in these bins.")
     like: str | None = Field(None, min_length=1, description="Write in the bin of this sentence.")
 
@@ -113,7 +119,6 @@ def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Mode
         "text": sentence,
         "like": sentence | None,
         "relation": Literal[tuple(facts.models)],
-        "system": Literal[SERVED_SYSTEMS],
         "method": Literal[tuple(METHODS)],
         "signatures": Annotated[list[signature], Field(max_length=limits.k)] | None,
         "candidates": Annotated[list[sentence], Field(max_length=limits.candidates)],

@@ -19,6 +19,7 @@ from cod3s.judge.results.figures import FIGURES, RatedAnswer, set_figures
 from cod3s.judge.results.raters import RaterReport, report_raters
 from cod3s.judge.study.study import ANSWER, CHECK, RIGHT, WRONG, Item, Rating, Study
 from cod3s.metrics.significance import RESAMPLES, Comparison, beaten, bootstrap_interval, compare_all
+from cod3s.options import SEED
 
 Values = dict[str, dict[str, dict[str, float]]]
 """System → figure → source → value."""
@@ -108,7 +109,7 @@ def analyse(
     *,
     names: Mapping[str, str],
     simulated: bool = False,
-    seed: int = 1234,
+    seed: int = SEED,
 ) -> Analysis:
     """All figures of a study; `names` are the raters' pseudonyms by id, `ratings` the latest of each pair."""
     if not ratings:

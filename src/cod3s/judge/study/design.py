@@ -9,7 +9,7 @@ from typing import Any
 from cod3s import __version__
 from cod3s.corpus.questions import read_questions
 from cod3s.corpus.relations import TEMPLATES
-from cod3s.errors import Cod3sError, did_you_mean
+from cod3s.errors import UsageError, did_you_mean
 from cod3s.evaluate.outputs import output_files, read_systems
 from cod3s.files.disk import sha256
 from cod3s.judge.collect.store import timestamp
@@ -18,6 +18,7 @@ from cod3s.judge.study.checks import attention_checks
 from cod3s.judge.study.items import Systems, answer_items, choose_questions, gold_items, mix
 from cod3s.judge.study.study import CHECK, Exclusion, Item, Study, write_study
 from cod3s.judge.study.wording import INSTRUCTIONS, QUESTION, SCALE
+from cod3s.options import SEED
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Design:
     """The choices behind a study; `top`: how many answers of a system are rated, by system, "" for the others."""
 
     name: str = ""
-    seed: int = 1234
+    seed: int = SEED
     raters_per_item: int = 4
     per_rater: int = 50
     top: Mapping[str, int] | None = None
@@ -95,7 +96,7 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
 def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:
     unknown = [name for name in top if name and name not in systems]
     if unknown:
-        raise Cod3sError(f"no outputs of a system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
+        raise UsageError(f"no outputs of a system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
     return {system: top.get(system, top.get("", 3)) for system in systems}
 
 

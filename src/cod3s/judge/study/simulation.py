@@ -17,6 +17,7 @@ from cod3s.errors import Cod3sError, require
 from cod3s.judge.exchange.pseudonyms import SIMULATED
 from cod3s.judge.results.agreement import ordinal_alpha
 from cod3s.judge.study.study import CHECK, RIGHT, WRONG, Item, Rater, Rating, Study
+from cod3s.options import SEED
 
 _LEVELS = (0.35, 0.7)  # of the scale: the true level of the worst system and of the best
 _GOLD = {RIGHT: 0.86, WRONG: 0.3}
@@ -35,7 +36,7 @@ class Crowd:
     noise: float = 0.8  # standard deviation of a rating, in scores
     bias: float = 0.4  # standard deviation between raters
     careless: int = 0
-    seed: int = 1234
+    seed: int = SEED
 
 
 @dataclass(frozen=True)

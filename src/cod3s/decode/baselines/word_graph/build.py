@@ -20,7 +20,7 @@ from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.relations import CAUSE
 from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
-from cod3s.errors import Cod3sError, did_you_mean, require
+from cod3s.errors import UsageError, did_you_mean, require
 from cod3s.files.locations import Location, locate
 from cod3s.harvest.lexicon import EMPTY_WORDS
 
@@ -58,7 +58,7 @@ def build_word_graph(
     """
     manifest = load_manifest(locate(str(corpus)))
     if relation not in manifest.relations:
-        raise Cod3sError(f"{corpus} has no relation {relation!r}", hint=did_you_mean(relation, manifest.relations))
+        raise UsageError(f"{corpus} has no relation {relation!r}", hint=did_you_mean(relation, manifest.relations))
     with tempfile.TemporaryDirectory(prefix="cod3s-words-") as spill:
         connection = connect(Path(spill))
         pairs = _read_pairs(connection, locate(str(corpus)), manifest, relation)

@@ -16,6 +16,7 @@ import duckdb
 
 from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.conditions import Filter
+from cod3s.corpus.config import PrepareConfig
 from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
@@ -26,7 +27,6 @@ from cod3s.corpus.manifest import (
     FunnelStep,
     InputFile,
     Manifest,
-    PrepareConfig,
     RelationFacts,
     make_funnel,
     used_versions,

@@ -1,0 +1,53 @@
+"""The options of preparing a corpus: what each one does, its default and its bounds."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from cod3s.options import BITS, MAX_BITS, check_options, option, seed_option
+
+_pairs = partial(option, panel="Which pairs")
+_splits = partial(option, panel="Splits")
+_signatures = partial(option, panel="Signatures")
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """Everything that decides what a corpus holds; where and how fast it is made is not part of it."""
+
+    relation: str = _pairs("both", "effect, cause, both, or a name of your own with --template.")
+    template: str = _pairs("", 'The completed statement of your own relation: "{source} {target}".')
+    orders: Literal["matching", "all"] = _pairs(
+        "matching",
+        'Which pairs teach a causal relation: with matching, effect learns from "X, so Y" and cause from '
+        '"X because Y", as in the paper (appendix B).',
+    )
+    filter: str = _pairs(
+        "default",
+        "What is left out: paper, original, default, clean, none, or filters by name such as "
+        "empty,length:20,dangling.",
+    )
+    limit: int | None = _splits(None, "The most pairs in train; all if not given.", least=1)
+    dev: int = _splits(4000, "The most pairs in dev.", least=0)
+    test: int = _splits(4000, "The most pairs in test.", least=0)
+    held_out: float = _splits(
+        0.02,
+        "The share of the pairs that dev may come from, up to 0.25; test gets the same share.",
+        least=0,
+        most=0.25,
+    )
+    shard_rows: int = _splits(100_000, "Pairs per shard file.", least=1)
+    bad_rows: Literal["stop", "skip"] = _pairs("stop", "Stop at a row that is not a pair, or skip and count it.")
+    encoder: str = _signatures(
+        "fast",
+        "static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER; none leaves the pairs "
+        "unsigned.",
+        flags=("--encoder", "-e"),
+    )
+    code: str = _signatures("random", "random, or a folder made by `cod3s codes fit`.")
+    bits: int = _signatures(BITS, "Bits per signature.", least=1, most=MAX_BITS, flags=("--bits", "-b"))
+    seed: int = seed_option("Seed of the hyperplanes; the default is the original's.", panel="Signatures")
+    bins: bool = _signatures(True, "Also write the bins of the targets.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
