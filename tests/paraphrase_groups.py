@@ -1,8 +1,8 @@
 """Sets of candidates in which every meaning is said three times, in rank order, for tests of `select`.
 
 `SETS` were at hand when the default was chosen, `LATER_SETS` were written after it. A good choice of as many
-candidates as a set has groups holds one of each group. Scores favour the first group, as the scores of a model favour
-what it likes to repeat.
+candidates as a set has groups holds one of each group. Scores favour the first group, as the scores of a model
+favour what it likes to repeat.
 """
 
 from dataclasses import dataclass

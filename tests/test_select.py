@@ -73,24 +73,13 @@ def test_the_default_says_every_meaning_once(paraphrases: ParaphraseSet, static:
     assert paraphrases.covered(indices(selection)) == set(range(len(paraphrases.groups)))
 
 
-@pytest.mark.parametrize("paraphrases", SETS, ids=lambda paraphrases: paraphrases.topic)
+@pytest.mark.parametrize("paraphrases", [*SETS, *LATER_SETS], ids=lambda paraphrases: paraphrases.topic)
 def test_scores_that_favour_one_meaning_do_not_hide_the_others(
     paraphrases: ParaphraseSet, static: Encoder
 ) -> None:
     for scores in (paraphrases.scores, paraphrases.scores[::-1]):
         selection = cod3s.select(paraphrases.candidates, len(paraphrases.groups), scores=scores, encoder=static)
         assert paraphrases.covered(indices(selection)) == set(range(len(paraphrases.groups)))
-
-
-def test_scores_hide_at_most_one_meaning_in_sets_that_the_default_was_not_chosen_on(static: Encoder) -> None:
-    missing = 0
-    for paraphrases in LATER_SETS:
-        for scores in (paraphrases.scores, paraphrases.scores[::-1]):
-            selection = cod3s.select(
-                paraphrases.candidates, len(paraphrases.groups), scores=scores, encoder=static
-            )
-            missing += len(paraphrases.groups) - len(paraphrases.covered(indices(selection)))
-    assert missing <= 1  # of 44, with the static encoder; the fast one misses none
 
 
 @pytest.mark.parametrize(
@@ -238,7 +227,7 @@ def test_input_that_makes_no_sense_gets_a_clear_error(call: Callable[[], object]
 
 def test_a_generator_of_candidates_and_scores_will_do(static: Encoder) -> None:
     found = cod3s.select((text for text in CANDIDATES), 2, scores=(n for n in range(8)), encoder=static)
-    assert found.selected[0].index == 7
+    assert found == cod3s.select(CANDIDATES, 2, scores=list(range(8)), encoder=static)
 
 
 def test_vectors_of_ones_own_need_no_encoder() -> None:
@@ -306,7 +295,7 @@ def test_greedy_dpp_adds_the_row_with_the_largest_determinant_at_each_step(numbe
 
 
 @given(st.integers(3, 20), st.integers(2, 6), st.integers(0, 99))
-def test_exchanging_rows_never_loses_volume_and_keeps_the_best(number: int, k: int, seed: int) -> None:
+def test_exchanging_rows_never_loses_volume(number: int, k: int, seed: int) -> None:
     vectors = unit_rows(number, seed=seed).astype(np.float64)
     quality = np.sort(np.random.default_rng(seed).random(number))[::-1]
     weight = np.exp(0.1 / (2 * 0.9) * quality)
@@ -318,8 +307,8 @@ def test_exchanging_rows_never_loses_volume_and_keeps_the_best(number: int, k: i
     greedy = choose_greedily(vectors, quality, k, score_weight=0.1)
     chosen = choose_dpp(vectors, quality, k, score_weight=0.1)
     assert volume(chosen) >= volume(greedy) - 1e-9
-    assert chosen[0] == 0
-    assert len(set(chosen.tolist())) == min(k, number)
+    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert len(chosen) == min(k, number)
 
 
 def test_dpp_goes_on_when_no_row_adds_volume() -> None:

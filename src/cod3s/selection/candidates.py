@@ -32,7 +32,9 @@ class Pool:
     """What the methods choose from, in rank order: row 0 is the best candidate."""
 
     form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same
-    quality: Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores
+    quality: (
+        Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores; empty without vectors
+    )
     packed: Packed
     vectors: Vectors | None  # None for the method that needs signatures only
 
@@ -108,7 +110,7 @@ def make_pool(
             vectors[rows] = block
     return Pool(
         form=lambda row: for_embedding(texts[positions[row]]),
-        quality=_quality(scores, positions),
+        quality=_quality(scores, positions) if keep_vectors else np.empty(0),
         packed=packed,
         vectors=vectors,
     )

@@ -18,7 +18,7 @@ from cod3s.selection.candidates import (
     make_pool,
     rank,
 )
-from cod3s.selection.methods.dpp import choose_dpp, without_shared_part
+from cod3s.selection.methods.dpp import choose_dpp, take_away_shared
 from cod3s.selection.methods.kmedoids import choose_kmedoids
 from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.selection.methods.signatures import choose_apart
@@ -39,6 +39,7 @@ MOST_FOR_DPP = 100_000  # candidates that `auto` gives to dpp, which holds their
 _WEIGHTED = ("mmr", "dpp")
 _SCORE_WEIGHT = 0.5
 _AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
+_AUTO_SHARED = 0.6  # of the candidates' mean that `auto` takes away
 _BLOCK = 65_536
 
 
@@ -62,8 +63,9 @@ def select(
     candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
     Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
     quarter of `bits`). `strict` (signatures) returns fewer than k rather than any that lie so near. `score_weight`
-    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`. `vectors` are
-    embeddings of your own that replace the encoder.
+    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
+    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are embeddings of your own that replace the
+    encoder.
     """
     check_method(method)
     if k < 1:
@@ -74,9 +76,10 @@ def select(
         raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
+    shared = 0.0
     if method == AUTO:
         by_rule = strict or min_hamming is not None or len(texts) > MOST_FOR_DPP
-        method = "signatures" if by_rule else "dpp"
+        method, shared = ("signatures", 0.0) if by_rule else ("dpp", _AUTO_SHARED)
     ranked = rank(texts, numbers)
     min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
     source, encoder_name = _open_source(encoder, vectors, len(texts), bits, seed)
@@ -84,7 +87,7 @@ def select(
     if pool.vectors is None or not len(pool.packed):
         rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
     else:
-        rows = _choose_by_vectors(pool, pool.vectors, k, method, score_weight, seed)
+        rows = _choose_by_vectors(pool, take_away_shared(pool.vectors, shared), k, method, score_weight, seed)
     return Selection(
         k=k,
         method=method,
@@ -95,6 +98,7 @@ def select(
             "min_hamming": min_hamming,
             "seed": seed,
             **({"score_weight": score_weight} if method in _WEIGHTED else {}),
+            **({"shared": shared} if shared else {}),
         },
         blank=tuple(ranked.blank.tolist()),
         remarks=_remarks(pool.packed, rows, k, min_hamming),
@@ -135,7 +139,7 @@ def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_
         return rows[choose_kmedoids(vectors, quality, k, seed=seed)]
     if method == "mmr":
         return rows[choose_mmr(vectors, quality, k, score_weight=score_weight)]
-    return rows[choose_dpp(without_shared_part(vectors), quality, k, score_weight=score_weight)]
+    return rows[choose_dpp(vectors, quality, k, score_weight=score_weight)]
 
 
 def _different(pool: Pool) -> Rows:

@@ -15,22 +15,22 @@ Floats = npt.NDArray[np.float64]
 
 _TINY = 1e-9  # a gain below this is rounding: the row adds no volume
 _ROUNDS = 5  # of swaps; most sets are settled after two
-# Candidates for one prompt share its topic. Taking a part of their mean away lets their differences count
-# (docs/measured/select.md).
-_SHARED_PART = 0.6
 
 
-def without_shared_part(vectors: Vectors) -> Vectors:
-    """Unit vectors after most of what all candidates have in common is taken away."""
-    return unit(vectors - np.float32(_SHARED_PART) * vectors.mean(axis=0))
+def take_away_shared(vectors: Vectors, share: float) -> Vectors:
+    """Unit vectors after a share of their mean is taken away.
+
+    Candidates for one prompt share its topic, which hides how they differ (docs/measured/select.md).
+    """
+    return unit(vectors - np.float32(share) * vectors.mean(axis=0)) if share else vectors
 
 
 def choose_dpp(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
-    """Rows that span the largest volume: chosen greedily, then each one exchanged while that adds volume."""
+    """Rows that span the largest volume, in rank order: chosen greedily, then exchanged while that adds volume."""
     chosen = choose_greedily(vectors, quality, k, score_weight=score_weight)
-    return (
-        _exchange(vectors, _weights(quality, score_weight), chosen) if 1 < len(chosen) < len(vectors) else chosen
-    )
+    if 1 < len(chosen) < len(vectors):
+        chosen = _exchange(vectors, _weights(quality, score_weight), chosen)
+    return np.sort(chosen)
 
 
 def choose_greedily(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
@@ -64,11 +64,11 @@ def _weights(quality: Scores, score_weight: float) -> Floats:
 
 def _exchange(vectors: Vectors, weight: Floats, chosen: Rows) -> Rows:
     """Exchange one chosen row at a time for the row that adds most volume to the others, until none adds more."""
-    rows = chosen.copy()
+    rows: Rows = chosen.copy()
     kernel = np.stack([_kernel_row(vectors, weight, row) for row in rows])  # (k, n)
     for _ in range(_ROUNDS):
         moved = False
-        for position in range(1, len(rows)):
+        for position in range(len(rows)):
             others = np.delete(np.arange(len(rows)), position)
             gain = _gains(kernel[others], rows[others], weight)
             best = int(gain.argmax())
