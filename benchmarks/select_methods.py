@@ -110,6 +110,7 @@ def families() -> dict[str, dict[str, Way]]:
         "mmr": {str(weight): selected("mmr", score_weight=weight) for weight in weights},
         "dpp": {str(weight): selected("dpp", score_weight=weight) for weight in weights},
         "kmedoids": {"": selected("kmedoids")},
+        "auto": {"": selected("auto")},
     }
 
 

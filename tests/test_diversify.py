@@ -245,7 +245,7 @@ class Completions(BaseHTTPRequestHandler):
         if request["model"] == "odd":
             return self._answer(200, {"object": "list"})
         draw = random.Random(request.get("seed"))
-        texts = draw.choices(ANSWERS, k=request["n"])
+        texts = draw.choices(ANSWERS, k=request.get("n", 1))
         if self.path == "/v1/chat/completions":
             scores = {"content": [{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": -2.0}]}
             return self._answer(

@@ -1,8 +1,11 @@
 """Selection: four methods behind one interface, and what happens to input that nobody should give."""
 
+import json
 import resource
+import sys
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +16,12 @@ import cod3s
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, VectorError
 from cod3s.selection import METHODS, Selection, default_min_hamming
-from cod3s.selection.methods.dpp import choose_dpp
+from cod3s.selection.choose import MOST_FOR_DPP
+from cod3s.selection.methods.dpp import choose_dpp, choose_greedily
 from cod3s.selection.methods.kmedoids import choose_kmedoids
 from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.signatures import from_text, hamming, keep_apart, pack, random_code
+from paraphrase_groups import LATER_SETS, SETS, ParaphraseSet
 
 CANDIDATES = [
     "He called a locksmith.",
@@ -59,6 +64,73 @@ def test_paraphrases_give_way_to_other_meanings(method: str, static: Encoder) ->
     events = [0, 0, 0, 1, 1, 2, 2, 3]
     found = cod3s.select(CANDIDATES, 4, method=method, encoder=static)
     assert sorted(events[index] for index in indices(found)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("paraphrases", [*SETS, *LATER_SETS], ids=lambda paraphrases: paraphrases.topic)
+def test_the_default_says_every_meaning_once(paraphrases: ParaphraseSet, static: Encoder) -> None:
+    selection = cod3s.select(paraphrases.candidates, len(paraphrases.groups), encoder=static)
+    assert selection.method == "dpp"
+    assert paraphrases.covered(indices(selection)) == set(range(len(paraphrases.groups)))
+
+
+@pytest.mark.parametrize("paraphrases", [*SETS, *LATER_SETS], ids=lambda paraphrases: paraphrases.topic)
+def test_scores_that_favour_one_meaning_do_not_hide_the_others(
+    paraphrases: ParaphraseSet, static: Encoder
+) -> None:
+    for scores in (paraphrases.scores, paraphrases.scores[::-1]):
+        selection = cod3s.select(paraphrases.candidates, len(paraphrases.groups), scores=scores, encoder=static)
+        assert paraphrases.covered(indices(selection)) == set(range(len(paraphrases.groups)))
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "method"),
+    [
+        (100, {}, "dpp"),
+        (MOST_FOR_DPP + 1, {}, "signatures"),
+        (100, {"strict": True}, "signatures"),
+        (100, {"min_hamming": 10}, "signatures"),
+        (100, {"method": "mmr"}, "mmr"),
+    ],
+)
+def test_the_result_names_the_method_that_ran(count: int, options: dict[str, Any], method: str) -> None:
+    vectors = np.resize(unit_rows(97, 4), (count, 4))
+    selection = cod3s.select([f"text {n}" for n in range(count)], 3, vectors=vectors, **options)
+    assert selection.method == method
+
+
+def test_a_selection_is_a_list_of_what_was_chosen(static: Encoder) -> None:
+    selection = cod3s.select(CANDIDATES, 3, encoder=static)
+    assert len(selection) == 3
+    assert selection[0] == selection.selected[0] == next(iter(selection))
+    assert selection[-2:] == selection.selected[1:]
+    assert selection.texts == tuple(candidate.text for candidate in selection)
+    assert json.loads(selection.to_json()) == json.loads(json.dumps(selection.to_dict()))
+    assert repr(selection) == "<Selection of 3 by dpp: 'He called a locksmith.', … 2 more>"
+    with pytest.raises(IndexError):
+        selection[3]
+
+
+def test_a_selection_shows_as_a_table_that_runs_nothing() -> None:
+    texts = ["<script>alert(1)</script>", 'a "quoted" & <b>bold</b> text']
+    html = cod3s.select(texts, 2, vectors=np.eye(2), scores=[1.0, 0.5])._repr_html_()
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert "&lt;script&gt;" in html
+    assert "0.500" in html
+    assert repr(cod3s.select([], 2)) == "<Selection of 0 by dpp>"
+
+
+def test_a_selection_becomes_a_data_frame(static: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    selection = cod3s.select(CANDIDATES, 2, encoder=static)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Cod3sError) as caught:
+        selection.to_pandas()
+    assert "pip install" in caught.value.hint
+    monkeypatch.undo()
+    pandas = pytest.importorskip("pandas")
+    frame = selection.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["text"].tolist() == list(selection.texts)
 
 
 def test_signatures_keep_what_the_rule_of_the_paper_keeps(static: Encoder) -> None:
@@ -155,7 +227,7 @@ def test_input_that_makes_no_sense_gets_a_clear_error(call: Callable[[], object]
 
 def test_a_generator_of_candidates_and_scores_will_do(static: Encoder) -> None:
     found = cod3s.select((text for text in CANDIDATES), 2, scores=(n for n in range(8)), encoder=static)
-    assert found.selected[0].index == 7
+    assert found == cod3s.select(CANDIDATES, 2, scores=list(range(8)), encoder=static)
 
 
 def test_vectors_of_ones_own_need_no_encoder() -> None:
@@ -205,13 +277,13 @@ def test_mmr_takes_the_best_gain_at_each_step(number: int, k: int, seed: int) ->
 
 
 @given(st.integers(1, 14), st.integers(1, 6), st.integers(0, 99))
-def test_dpp_adds_the_row_with_the_largest_determinant_at_each_step(number: int, k: int, seed: int) -> None:
+def test_greedy_dpp_adds_the_row_with_the_largest_determinant_at_each_step(number: int, k: int, seed: int) -> None:
     """The incremental Cholesky update against determinants computed in full."""
     vectors = unit_rows(number, seed=seed).astype(np.float64)
     quality = np.random.default_rng(seed).random(number)
     weight = np.exp(0.5 / (2 * 0.5) * quality)
     kernel = weight[:, None] * (1 + vectors @ vectors.T) / 2 * weight
-    chosen = choose_dpp(vectors, quality, k, score_weight=0.5).tolist()
+    chosen = choose_greedily(vectors, quality, k, score_weight=0.5).tolist()
     for step, row in enumerate(chosen):
 
         def volume(other: int, before: list[int] = chosen[:step]) -> float:
@@ -220,6 +292,23 @@ def test_dpp_adds_the_row_with_the_largest_determinant_at_each_step(number: int,
 
         most = max(volume(other) for other in range(number) if other not in chosen[:step])
         assert volume(row) == pytest.approx(most, rel=1e-6, abs=1e-9)
+
+
+@given(st.integers(3, 20), st.integers(2, 6), st.integers(0, 99))
+def test_exchanging_rows_never_loses_volume(number: int, k: int, seed: int) -> None:
+    vectors = unit_rows(number, seed=seed).astype(np.float64)
+    quality = np.sort(np.random.default_rng(seed).random(number))[::-1]
+    weight = np.exp(0.1 / (2 * 0.9) * quality)
+    kernel = weight[:, None] * (1 + vectors @ vectors.T) / 2 * weight
+
+    def volume(rows: np.ndarray) -> float:
+        return float(np.linalg.det(kernel[np.ix_(rows, rows)]))
+
+    greedy = choose_greedily(vectors, quality, k, score_weight=0.1)
+    chosen = choose_dpp(vectors, quality, k, score_weight=0.1)
+    assert volume(chosen) >= volume(greedy) - 1e-9
+    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert len(chosen) == min(k, number)
 
 
 def test_dpp_goes_on_when_no_row_adds_volume() -> None:
@@ -262,8 +351,8 @@ def test_memory_does_not_hold_the_vectors_of_all_candidates() -> None:
             return block[: len(sentences)]
 
     texts = [f"Text {n}." for n in range(40_000)]
-    cod3s.select(texts[:10_000], 10, encoder=Blocks(), bits=32)  # what every call needs
+    cod3s.select(texts[:10_000], 10, encoder=Blocks(), bits=32, method="signatures")  # what every call needs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = cod3s.select(texts, 10, encoder=Blocks(), bits=32)
+    found = cod3s.select(texts, 10, encoder=Blocks(), bits=32, method="signatures")
     assert len(found.selected) == 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30 * 1024

@@ -64,7 +64,7 @@ def test_json_names_group_indices_signatures_and_whole_records(cod3s: Run) -> No
         stdin="\n".join(RECORDS),
     )  # fmt: skip
     first, second = (json.loads(line) for line in done.stdout.splitlines())
-    assert (first["group"], first["k"], first["method"]) == (1, 2, "signatures")
+    assert (first["group"], first["k"], first["method"]) == (1, 2, "dpp")
     best, other = first["selected"]
     assert (best["index"], best["score"], best["duplicates"], best["line"]) == (1, -0.5, [0], 2)
     assert best["duplicate_texts"] == ["He called a locksmith."]

@@ -10,7 +10,7 @@ from cod3s.errors import SentenceError
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNSEEN = {"Cf", "Zs", "Mn", "Me"}  # zero-width characters, spaces, marks on nothing
 _SPACES = re.compile(r"\s+")
-_LONE_I = re.compile(r"(?<![\w'])i(?![\w'.])")
+_LONE_I = re.compile(r"i(?<![\w']i)(?![\w'.])")  # the letter stands first, so that the search can skip to it
 _SMALL_I = re.compile(r"(?<![\w'])i(?=(?:'(?:m|ve|ll|d|s))?(?![\w'.]))")  # also i'm, i've
 _PLAIN_QUOTES = str.maketrans("‘’“”", "''\"\"")
 _CLOSING = "\"'”’)]"
@@ -24,6 +24,8 @@ def clean(text: str) -> str:
     """
     if not isinstance(text, str):
         raise SentenceError(f"{text!r} is {type(text).__name__}, not text", hint="give sentences as strings")
+    if _is_clean_ascii(text):
+        return text
     line = _SPACES.sub(" ", _CONTROL.sub(" ", unicodedata.normalize("NFC", text))).strip()
     if all(unicodedata.category(character) in _UNSEEN for character in line):
         raise SentenceError("an empty sentence cannot be encoded", hint="give at least one visible character")
@@ -80,6 +82,19 @@ def settings_line(settings: Mapping[str, Any]) -> str:
     return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 
+def _is_clean_ascii(text: str) -> bool:
+    """Whether `clean` would change nothing: most sentences, told without a regular expression."""
+    return (
+        text.isascii()
+        and text.isprintable()
+        and text[:1] not in ("", " ")
+        and text[-1] != " "
+        and "  " not in text
+    )
+
+
 def _ends_in_punctuation(line: str) -> bool:
+    if line[-1] in ".!?" or line[-1].isalnum():
+        return not line[-1].isalnum()
     bare = line.rstrip(_CLOSING) or line
     return unicodedata.category(bare[-1]).startswith("P")

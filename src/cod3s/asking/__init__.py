@@ -1,17 +1,20 @@
-"""Any generator → k answers that mean different things, by asking it until k bins that lie apart are filled."""
+"""Ask any generator until k bins that lie apart are filled, for k answers that mean different things."""
 
 from cod3s.asking.adapters.completions import CompletionServer
 from cod3s.asking.adapters.transformers import ModelGenerator, PipelineGenerator
 from cod3s.asking.coverage import Coverage
 from cod3s.asking.diversify import diversify, diversify_async
-from cod3s.asking.result import Diversified
+from cod3s.asking.result import Diversified, Tokens
+from cod3s.asking.strategies import STRATEGIES
 
 __all__ = [
+    "STRATEGIES",
     "CompletionServer",
     "Coverage",
     "Diversified",
     "ModelGenerator",
     "PipelineGenerator",
+    "Tokens",
     "diversify",
     "diversify_async",
 ]

@@ -1,7 +1,7 @@
-"""What a user's generator returned → texts and scores, or why it cannot be used."""
+"""Read what a user's generator returned: texts with scores, or the reason why it cannot be used."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
@@ -27,10 +27,14 @@ class Failed:
 
     reason: str
     error: Exception | None = None
+    final: bool = False  # asking again would fail in the same way
 
 
-def read_reply(value: Any) -> Answered | Failed:
-    """A text, texts, (text, score) or several of these; anything else is a failure that says what it was."""
+def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> Answered | Failed:
+    """A text, texts, (text, score) or several of these; anything else is a failure that says what it was.
+
+    `read` takes the answers out of each text; a score belongs to a text that holds one answer.
+    """
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()  # or Python would warn that it was never awaited
@@ -42,6 +46,11 @@ def read_reply(value: Any) -> Answered | Failed:
     visible = [(text, score) for text, score in pairs if is_visible(text)]
     if not visible:
         return Failed("the generator returned no text")
+    if read is not None:
+        found = [(read(text), score) for text, score in visible]
+        visible = [(text, score if len(texts) == 1 else None) for texts, score in found for text in texts]
+        if not visible:
+            return Failed(f"no answers could be read in the reply, which begins {pairs[0][0][:80]!r}")
     texts, scores = zip(*visible, strict=True)
     return Answered(texts, scores)
 

@@ -1,17 +1,30 @@
-"""What `diversify` gives back: the choice, everything it was chosen from, and why the asking ended."""
+"""The result of `diversify`: the choice, everything it was chosen from, and why the asking ended."""
 
 from dataclasses import dataclass
 
 from cod3s.asking.coverage import Coverage
-from cod3s.selection import Selection
+from cod3s.selection import ChosenList, Selected, Selection
 
 
 @dataclass(frozen=True)
-class Diversified:
-    """`selection` holds the answers; its indices are places in `candidates`, all texts in the order they came.
+class Tokens:
+    """What the calls cost; `estimated` where a server did not count and four characters stand for a token."""
 
-    `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made)
-    or `failures` (three calls in a row failed).
+    prompt: int = 0
+    completion: int = 0
+    estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+
+@dataclass(frozen=True, repr=False)
+class Diversified(ChosenList):
+    """`selection` holds the answers; their indices are positions in `candidates`, all texts as they came.
+
+    `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made),
+    `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or one that no retry mends).
     """
 
     prompt: str
@@ -22,8 +35,12 @@ class Diversified:
     stopped: str
     coverage: Coverage
     failures: tuple[str, ...]  # what went wrong in each call that brought nothing
+    strategies: tuple[str, ...] = ()  # the strategy of each call
+    tokens: Tokens | None = None  # None where the generator does not count them
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The chosen answers."""
-        return tuple(selected.text for selected in self.selection.selected)
+    def chosen(self) -> tuple[Selected, ...]:
+        return self.selection.selected
+
+    def _summary(self) -> str:
+        return f"Diversified: {len(self)} of {self.selection.k} answers, {self.calls} calls, {self.stopped}"

@@ -1,4 +1,4 @@
-"""`cod3s select`: k diverse ones of given candidates. A filter for pipes: records in, chosen records out."""
+"""`cod3s select`: keep k candidates that mean different things, as a filter for pipes."""
 
 import csv
 import json as json_library
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cod3s.selection import Selected, Selection
     from cod3s.selection.reader import Group
 
-_MOST_REMEMBERED = 1_000_000  # values of groups that are over, so that one that comes again is noticed
+_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice one that comes again
 
 
 def register(app: typer.Typer) -> None:
@@ -31,14 +31,14 @@ def register(app: typer.Typer) -> None:
 
 def select(
     file: Annotated[Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv or lines, or - for stdin.")],
-    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep, of each group.")] = 10,
-    method: Annotated[str, typer.Option("--method", help="signatures, mmr, dpp or kmedoids.")] = "signatures",
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
+    method: Annotated[str, typer.Option("--method", help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
     group_by: Annotated[
         str | None,
         typer.Option("--group-by", help="Field that names the group; a group's records are neighbours."),
     ] = None,
     text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Field that holds the text; `text` unless given.")
+        str | None, typer.Option("--text-field", help="Field that holds the text; default `text`.")
     ] = None,
     score_field: Annotated[
         str | None, typer.Option("--score-field", help="Field that holds a number; higher is better.")
@@ -47,28 +47,31 @@ def select(
         str | None, typer.Option("--format", help="jsonl, csv, tsv or lines, where the name does not tell.")
     ] = None,
     show_duplicates: Annotated[
-        bool, typer.Option("--show-duplicates", help="With each kept one, those it stands for.")
+        bool, typer.Option("--show-duplicates", help="Also print the candidates that each kept one stands for.")
     ] = False,
     min_hamming: Annotated[
         int | None,
         typer.Option(
-            "--min-hamming", min=0, help="Bits within which two say the same; a quarter of --bits unless given."
+            "--min-hamming", min=0, help="Bits within which two say the same; default a quarter of --bits."
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Rather fewer than k than any within --min-hamming (signatures only).")
+        bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
     ] = False,
     score_weight: Annotated[
-        float, typer.Option("--score-weight", help="Weight of scores against diversity, 0 to below 1 (mmr, dpp).")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
+        ),
+    ] = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
     seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
-    """Keep k candidates that mean different things, whole records, in the format they came in.
+    """Keep k candidates that mean different things: whole records, in the format they came in.
 
-    Without --score-field the order given is the ranking. --json prints one selection a group instead.
+    Without --score-field the order of the file is the ranking. --json prints one selection per group instead.
     """
     from cod3s.encode import load_encoder
     from cod3s.selection import select as choose
@@ -92,7 +95,7 @@ def select(
                 strict=strict,
             )
             show(group, selection)
-            sys.stdout.flush()  # whoever reads the pipe gets each group when it is done
+            sys.stdout.flush()  # the reader of the pipe gets each group as soon as it is done
             advance(len(group.candidates))
             if group_by is None and not json:
                 for remark in selection.remarks:
@@ -100,14 +103,14 @@ def select(
 
 
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
-    """The groups as they are, with a remark when a value comes again: a group is what stands together."""
+    """Pass the groups on, with a remark when a value comes again: only neighbouring records form a group."""
     seen: set[int] = set()
     told = False
     for group in groups:
         number = hash(str(group.value))
         if group_by is not None and number in seen and not told:
             line = group.candidates[0].row.line
-            say(f"{group_by} {group.value!r} comes again in line {line}: sort by it to have one group of each")
+            say(f"{group_by} {group.value!r} comes again in line {line}: sort by it to have one group per value")
             told = True
         if len(seen) < _MOST_REMEMBERED:
             seen.add(number)
@@ -118,7 +121,7 @@ Printer = Callable[["Group", "Selection"], None]
 
 
 def _json_printer(table: "Table", group_by: str | None, show_duplicates: bool) -> Printer:
-    """One JSON object for each group; every selected one carries its whole record."""
+    """Print one JSON object per group; every selected candidate carries its whole record."""
 
     def show(group: "Group", selection: "Selection") -> None:
         record = asdict(selection)
@@ -134,7 +137,7 @@ def _json_printer(table: "Table", group_by: str | None, show_duplicates: bool) -
 
 
 def _record_printer(table: "Table", show_duplicates: bool) -> Printer:
-    """The records as they came, in their own format; duplicates as one more field, or as lines with an =."""
+    """Print the records as they came, in their own format; duplicates as one more field, or as lines with an =."""
     if table.kind == "lines":
         return lambda group, selection: _print_lines(group, selection, show_duplicates)
     if table.kind == "jsonl":

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, Options, takes_options
+from cod3s.cli.options import JsonOption, Options, numbers, takes_options
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.errors import require
 from cod3s.train.config import TrainConfig
@@ -51,11 +51,13 @@ def train(
     from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run import FINISHED
 
-    preset = preset or ("pretrained" if options.get("init") else "warm")
+    preset = preset or _preset_for(options.get("init"))
     if "roles" in options:
         options["roles"], options["shares"] = parse_roles(options["roles"])
     if "corpora" in options:
         options["corpora"] = parse_corpora(options["corpora"])
+    if "dropped_layers" in options:
+        options["dropped_layers"] = tuple(numbers(options["dropped_layers"], "--dropped-layers"))
     config = find_preset(preset).with_values(**options)
     with training_progress() as report:
         figures = train_run(
@@ -78,6 +80,15 @@ def _require_training() -> None:
     """Say at once which install is missing: the modules behind these commands import such libraries."""
     for module in ("torch", "transformers", "accelerate", "pyarrow"):
         require(module, "train")
+
+
+def _preset_for(init: str | None) -> str:
+    """The preset for a pretrained model: causal language models are trained differently from seq2seq models."""
+    from cod3s.model.causal import is_causal
+
+    if not init:
+        return "warm"
+    return "causal" if is_causal(init) else "pretrained"
 
 
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:

@@ -1,16 +1,16 @@
-"""Candidates of a user, checked and put in order: texts and scores in, a pool in rank order out."""
+"""Check a user's candidates and put them in rank order, with their vectors or signatures."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode import Encoder, Vectors
+from cod3s.encode import Vectors
 from cod3s.encode.protocol import unit
 from cod3s.errors import Cod3sError, VectorError
 from cod3s.signatures import Code, Packed, pack
-from cod3s.signatures.signer import encode_sentences
+from cod3s.signatures.signer import Signer
 from cod3s.text import for_embedding, is_visible
 
 Rows = npt.NDArray[np.intp]
@@ -21,9 +21,9 @@ _BLOCK = 8192  # candidates encoded together
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Which candidates take part, best first: `places` are their places in the list that was given."""
+    """The candidates that take part, best first, and the blank ones, by their positions in the user's list."""
 
-    places: Rows
+    positions: Rows
     blank: Rows
 
 
@@ -32,97 +32,107 @@ class Pool:
     """What the methods choose from, in rank order: row 0 is the best candidate."""
 
     form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same
-    quality: Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores
+    quality: (
+        Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores; empty without vectors
+    )
     packed: Packed
     vectors: Vectors | None  # None for the method that needs signatures only
 
 
+@dataclass(frozen=True, eq=False)
+class SignedVectors:
+    """Vectors of the user's own, one per candidate, and the code that signs them."""
+
+    vectors: Vectors
+    code: Code
+
+
 def check_texts(candidates: Iterable[str]) -> Sequence[str]:
-    """The candidates as a list; anything but text is an error that names its place."""
+    """The candidates as a list; anything but text is an error that names its position."""
     if isinstance(candidates, str | bytes):
         raise Cod3sError("one text was given where a list of candidates was needed", hint="put it into a list")
     texts = candidates if isinstance(candidates, Sequence) else list(candidates)
-    for place, text in enumerate(texts):
+    for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise Cod3sError(
-                f"candidate {place} is {type(text).__name__}, text was needed", hint="convert it with str()"
+                f"candidate {position} is {type(text).__name__}, text was needed", hint="convert it with str()"
             )
     return texts
 
 
 def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
-    """One finite number for each candidate, or None."""
+    """One finite number per candidate, or None."""
     if scores is None:
         return None
     try:
-        given = np.array(list(scores), np.float64)
+        numbers = np.array(scores if isinstance(scores, np.ndarray) else list(scores), np.float64)
     except (TypeError, ValueError) as error:
         raise Cod3sError(f"the scores are not numbers: {error}") from error
-    if given.shape != (count,):
-        raise Cod3sError(f"{len(given)} scores were given for {count} candidates", hint="give one score for each")
-    bad = np.flatnonzero(~np.isfinite(given))
+    if numbers.shape != (count,):
+        raise Cod3sError(
+            f"{len(numbers)} scores were given for {count} candidates", hint="give one score per candidate"
+        )
+    bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         raise Cod3sError(
-            f"the score of candidate {bad[0]} is {given[bad[0]]}, and {len(bad)} in all are not finite",
+            f"the score of candidate {bad[0]} is {numbers[bad[0]]}, and {len(bad)} in all are not finite",
             hint="leave such candidates out, or give them a low score",
         )
-    return given
+    return numbers
 
 
 def rank(texts: Sequence[str], scores: Scores | None) -> Ranked:
-    """Best score first, equal ones as they came; without scores the given order is the ranking."""
+    """Best score first, equal ones as they came; without scores the order of the list is the ranking."""
     visible = np.fromiter(map(is_visible, texts), bool, len(texts))
     order = np.arange(len(texts)) if scores is None else np.argsort(-scores, kind="stable")
-    return Ranked(places=order[visible[order]], blank=np.flatnonzero(~visible))
+    return Ranked(positions=order[visible[order]], blank=np.flatnonzero(~visible))
 
 
 def make_pool(
     texts: Sequence[str],
     scores: Scores | None,
-    places: Rows,
+    positions: Rows,
     *,
-    source: Encoder | Vectors,
-    code: Code,
+    source: Signer | SignedVectors,
     keep_vectors: bool,
 ) -> Pool:
-    """Encode and sign the candidates at `places`; only packed signatures are kept unless vectors are asked for."""
-    packed = np.empty((len(places), (code.bits + 7) // 8), np.uint8)
-    vectors = np.empty((len(places), code.dim), np.float32) if keep_vectors else None
-    done = 0
-    for block in _vector_blocks(texts, places, source):
-        rows = slice(done, done + len(block))
+    """Encode and sign the candidates at `positions`; without `keep_vectors` only packed signatures are kept."""
+    code = source.code
+    packed = np.empty((len(positions), (code.bits + 7) // 8), np.uint8)
+    vectors = np.empty((len(positions), code.dim), np.float32) if keep_vectors else None
+    # Texts are read in the order of the list, which is faster than jumping about in it, and put in their rows.
+    rows_in_list_order = np.argsort(positions)
+    for start in range(0, len(positions), _BLOCK):
+        rows = rows_in_list_order[start : start + _BLOCK]
+        block = _encode(texts, positions[rows], source)
         packed[rows] = pack(code.sign(block))
         if vectors is not None:
             vectors[rows] = block
-        done += len(block)
     return Pool(
-        form=lambda row: for_embedding(texts[places[row]]),
-        quality=_quality(scores, places),
+        form=lambda row: for_embedding(texts[positions[row]]),
+        quality=_quality(scores, positions) if keep_vectors else np.empty(0),
         packed=packed,
         vectors=vectors,
     )
 
 
 def check_vectors(vectors: Vectors, count: int) -> Vectors:
-    """Unit vectors of the candidates, from an encoder of the user's own."""
-    given = np.asarray(vectors)
-    if given.ndim != 2 or len(given) != count or not given.size:
-        raise VectorError(f"vectors of shape {given.shape} were given for {count} candidates, (n, dim) was needed")
-    if not np.isfinite(given).all():
+    """Vectors from the user's own encoder, one finite row per candidate."""
+    rows = np.asarray(vectors)
+    if rows.ndim != 2 or len(rows) != count or not rows.size:
+        raise VectorError(f"vectors of shape {rows.shape} were given for {count} candidates, (n, dim) was needed")
+    if not np.isfinite(rows).all():
         raise VectorError("the vectors hold NaN or infinity", hint="look at what the encoder made of each text")
-    return given
+    return rows
 
 
-def _vector_blocks(texts: Sequence[str], places: Rows, source: Encoder | Vectors) -> Iterator[Vectors]:
-    if isinstance(source, np.ndarray):
-        for start in range(0, len(places), _BLOCK):
-            yield unit(source[places[start : start + _BLOCK]].astype(np.float32))
-        return
-    for _, vectors in encode_sentences(source, (texts[place] for place in places), _BLOCK):
-        yield vectors
+def _encode(texts: Sequence[str], positions: Rows, source: Signer | SignedVectors) -> Vectors:
+    if isinstance(source, SignedVectors):
+        return unit(source.vectors[positions].astype(np.float32))
+    return source.vectors([texts[position] for position in positions.tolist()])
 
 
-def _quality(scores: Scores | None, places: Rows) -> Scores:
-    ranked = np.zeros(len(places)) if scores is None else scores[places]
+def _quality(scores: Scores | None, positions: Rows) -> Scores:
+    ranked = np.zeros(len(positions)) if scores is None else scores[positions]
     spread = np.ptp(ranked) if len(ranked) else 0.0
-    return (ranked - ranked.min()) / spread if spread else np.zeros(len(places))
+    return (ranked - ranked.min()) / spread if spread else np.zeros(len(positions))

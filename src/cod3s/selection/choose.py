@@ -1,9 +1,9 @@
-"""The front door: `select` checks the candidates, asks one method, and says what each chosen one stands for."""
+"""Select k candidates by one of the methods, and tell which others each chosen one stands for."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors, load_encoder
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
@@ -11,27 +11,35 @@ from cod3s.selection.candidates import (
     Pool,
     Rows,
     Scores,
+    SignedVectors,
     check_scores,
     check_texts,
     check_vectors,
     make_pool,
     rank,
 )
-from cod3s.selection.methods.dpp import choose_dpp
+from cod3s.selection.methods.dpp import choose_dpp, take_away_shared
 from cod3s.selection.methods.kmedoids import choose_kmedoids
 from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.selection.methods.signatures import choose_apart
 from cod3s.selection.result import Selected, Selection
-from cod3s.signatures import SEED, Code, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
+from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
+from cod3s.signatures.signer import Signer
 
+AUTO = "auto"
 METHODS = {
+    AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
     "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
     "mmr": "maximal marginal relevance: score against the nearest chosen one",
-    "dpp": "greedy determinantal point process: score against the volume spanned",
+    "dpp": "determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
 }
 BITS = 128
+MOST_FOR_DPP = 100_000  # candidates that `auto` gives to dpp, which holds their vectors
 _WEIGHTED = ("mmr", "dpp")
+_SCORE_WEIGHT = 0.5
+_AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
+_AUTO_SHARED = 0.6  # of the candidates' mean that `auto` takes away
 _BLOCK = 65_536
 
 
@@ -40,50 +48,57 @@ def select(
     k: int,
     *,
     scores: Iterable[float] | None = None,
-    method: str = "signatures",
+    method: str = AUTO,
     min_hamming: int | None = None,
     bits: int = BITS,
     encoder: Encoder | str = "static",
     vectors: Vectors | None = None,
     seed: int = SEED,
-    score_weight: float = 0.5,
+    score_weight: float | None = None,
     strict: bool = False,
 ) -> Selection:
     """Choose k candidates that mean different things, and tell what each of them stands for.
 
-    Higher scores are better; without scores the order given is the ranking. Two candidates count as saying the
-    same when their signatures differ in at most `min_hamming` bits (default: a quarter of `bits`). `strict`
-    (signatures only) rather returns fewer than k than any that lie so near. `score_weight` (mmr, dpp) is the
-    weight of scores against diversity, 0 to below 1. `vectors` replaces the encoder by vectors of your own.
+    Higher scores are better; without scores the order of the list is the ranking. `auto` runs dpp up to 100,000
+    candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
+    Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
+    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any that lie so near. `score_weight`
+    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
+    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are embeddings of your own that replace the
+    encoder.
     """
     check_method(method)
     if k < 1:
         raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+    if score_weight is None:
+        score_weight = _AUTO_SCORE_WEIGHT if method == AUTO else _SCORE_WEIGHT
     if not 0 <= score_weight < 1:
         raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
+    shared = 0.0
+    if method == AUTO:
+        by_rule = strict or min_hamming is not None or len(texts) > MOST_FOR_DPP
+        method, shared = ("signatures", 0.0) if by_rule else ("dpp", _AUTO_SHARED)
     ranked = rank(texts, numbers)
     min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
-    space = _open_space(encoder, None if vectors is None else check_vectors(vectors, len(texts)), bits, seed)
-    keep_vectors = method != "signatures"
-    pool = make_pool(
-        texts, numbers, ranked.places, source=space.source, code=space.code, keep_vectors=keep_vectors
-    )
+    source, encoder_name = _open_source(encoder, vectors, len(texts), bits, seed)
+    pool = make_pool(texts, numbers, ranked.positions, source=source, keep_vectors=method != "signatures")
     if pool.vectors is None or not len(pool.packed):
         rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
     else:
-        rows = _choose_by_vectors(pool, pool.vectors, k, method, score_weight, seed)
+        rows = _choose_by_vectors(pool, take_away_shared(pool.vectors, shared), k, method, score_weight, seed)
     return Selection(
         k=k,
         method=method,
-        selected=_describe(texts, numbers, ranked.places, pool.packed, rows, bits, min_hamming),
+        selected=_describe(texts, numbers, ranked.positions, pool.packed, rows, bits, min_hamming),
         settings={
-            "encoder": space.name,
+            "encoder": encoder_name,
             "bits": bits,
             "min_hamming": min_hamming,
             "seed": seed,
             **({"score_weight": score_weight} if method in _WEIGHTED else {}),
+            **({"shared": shared} if shared else {}),
         },
         blank=tuple(ranked.blank.tolist()),
         remarks=_remarks(pool.packed, rows, k, min_hamming),
@@ -91,27 +106,22 @@ def select(
 
 
 def default_min_hamming(bits: int) -> int:
-    """A quarter of the bits: cosines above about 0.7 count as the same (docs/select.md says why).
+    """A quarter of the bits: cosines above about 0.7 count as the same (docs/measured/select.md says why).
 
     The paper's 2 of 16 stands for a cosine of about 0.9.
     """
     return check_bits(bits) // 4
 
 
-@dataclass(frozen=True, eq=False)
-class _Space:
-    """Where vectors come from, what that is called, and the code that signs them."""
-
-    source: Encoder | Vectors
-    name: str
-    code: Code
-
-
-def _open_space(encoder: Encoder | str, vectors: Vectors | None, bits: int, seed: int) -> _Space:
+def _open_source(
+    encoder: Encoder | str, vectors: Vectors | None, count: int, bits: int, seed: int
+) -> tuple[Signer | SignedVectors, str]:
+    """Where vectors and signatures come from, and its name in the settings."""
     if vectors is not None:
-        return _Space(vectors, "vectors", random_code(bits, vectors.shape[1], seed))
+        rows = check_vectors(vectors, count)
+        return SignedVectors(rows, random_code(bits, rows.shape[1], seed)), "vectors"
     opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    return _Space(opened, opened.id, random_code(bits, opened.dim, seed))
+    return Signer(opened, random_code(bits, opened.dim, seed)), opened.id
 
 
 def check_method(method: str) -> str:
@@ -127,8 +137,9 @@ def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_
     vectors, quality = vectors[rows], pool.quality[rows]
     if method == "kmedoids":
         return rows[choose_kmedoids(vectors, quality, k, seed=seed)]
-    choose = choose_mmr if method == "mmr" else choose_dpp
-    return rows[choose(vectors, quality, k, score_weight=score_weight)]
+    if method == "mmr":
+        return rows[choose_mmr(vectors, quality, k, score_weight=score_weight)]
+    return rows[choose_dpp(vectors, quality, k, score_weight=score_weight)]
 
 
 def _different(pool: Pool) -> Rows:
@@ -142,29 +153,29 @@ def _different(pool: Pool) -> Rows:
 def _describe(
     texts: Sequence[str],
     scores: Scores | None,
-    places: Rows,
+    positions: Rows,
     packed: Packed,
     rows: Rows,
     bits: int,
     min_hamming: int,
 ) -> tuple[Selected, ...]:
-    standing = _represented(packed, rows, min_hamming)
+    stands_for = _represented(packed, rows, min_hamming)
     signatures = to_text(unpack(packed[rows], bits))
     return tuple(
         Selected(
-            text=texts[places[row]],
+            text=texts[positions[row]],
             signature=signature,
-            score=None if scores is None else float(scores[places[row]]),
-            index=int(places[row]),
-            duplicates=tuple(np.sort(places[standing == number]).tolist()),
+            score=None if scores is None else float(scores[positions[row]]),
+            index=int(positions[row]),
+            duplicates=tuple(np.sort(positions[stands_for == number]).tolist()),
         )
         for number, (row, signature) in enumerate(zip(rows, signatures, strict=True))
     )
 
 
-def _represented(packed: Packed, rows: Rows, min_hamming: int) -> Rows:
+def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np.int32]:
     """For each row the number of the chosen one that stands for it: the nearest, the earlier on a tie; else -1."""
-    nearest = np.full(len(packed), -1, np.intp)
+    nearest = np.full(len(packed), -1, np.int32)
     for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
         block = slice(start, start + _BLOCK)
         distances = np.stack([hamming(packed[block], packed[row]) for row in rows])  # (chosen, block)

@@ -108,7 +108,7 @@ class SelectRequest(Body):
 
     candidates: list[str] = Field(min_length=1, description="The candidates, best first.")
     k: int = Field(10, ge=1, description="How many to keep.")
-    method: str = Field("signatures", description="How they are chosen.")
+    method: str = Field("auto", description="How they are chosen.")
 
 
 def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Model]:

@@ -1,28 +1,60 @@
-"""A generator that asks a server with the OpenAI-compatible completion API. A prompt in, sampled texts out.
+"""Ask a server that speaks the OpenAI-compatible API: completions or chat completions. Extra `http`.
 
-OpenAI, vLLM, llama.cpp, Ollama, TGI and others speak it. Extra `http`.
+OpenAI, vLLM, llama.cpp, Ollama and others speak it, with differences that are handled here: Ollama ignores `n` and
+returns one choice, and older llama.cpp servers refuse it.
 """
 
-from dataclasses import dataclass, field
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import count
+from threading import Lock
 from typing import Any
 
+from cod3s.asking.result import Tokens
 from cod3s.errors import Cod3sError, require
 
 _HINTS = {
-    401: "give the server's key: CompletionServer(…, key=…)",
-    403: "give the server's key: CompletionServer(…, key=…)",
+    400: "the server does not accept these settings for this model; see its message",
+    401: "put the server's key into OPENAI_API_KEY, name its variable with --key-env, or pass key=…",
+    403: "this key may not use this model; check the key and the model's name",
     404: "check the address (it mostly ends in /v1) and the model's name",
-    429: "the server is busy: ask later, or with fewer calls at once",
+    429: "the server is busy or your quota is used up: ask later, or with fewer calls",
 }
+_PASSING = {408, 409, 425, 429, 500, 502, 503, 504}  # worth asking again
+_LONGEST_WAIT = 60.0  # seconds, whatever a server's Retry-After says
+_CHARACTERS_PER_TOKEN = 4  # where a server does not count
+_THOUGHTS = re.compile(r"^\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+class ServerError(Cod3sError):
+    """A server that did not answer as it should; `final` where asking again would not help."""
+
+    def __init__(self, message: str, hint: str = "", *, final: bool = False) -> None:
+        super().__init__(message, hint)
+        self.final = final
+
+
+@dataclass
+class _Ledger:
+    """What is shared by all calls to a server: tokens, whether it ever answered, and whether it knows `n`."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+    has_answered: bool = False
+    one_choice_only: bool = False
+    lock: Any = field(default_factory=Lock)
 
 
 @dataclass(frozen=True)
 class CompletionServer:
-    """Called with a prompt it returns `samples` texts, as (text, mean log-probability a token) `with_scores`.
+    """Called with a prompt it returns `samples` texts, as (text, mean log-probability per token) `with_scores`.
 
-    `url` is the address up to `/completions`, mostly ending in /v1. `chat` sends the prompt as a user's message.
-    With `seed` each call sends the next number, so that a server that obeys it repeats a whole run.
+    `url` is the address up to `/completions`, mostly ending in /v1, which is added to a bare host. `chat` sends
+    the prompt as a user's message. With `seed` each call sends the next number, so that a server that obeys it
+    repeats a whole run. A call that fails in passing is repeated up to `retries` times, after growing pauses.
     """
 
     url: str
@@ -36,55 +68,111 @@ class CompletionServer:
     seed: int | None = None
     key: str | None = field(default=None, repr=False)
     timeout: float = 60.0  # seconds
+    retries: int = 3
+    pause: float = 0.5  # seconds before the first repetition; doubled each time
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
     _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
+    _ledger: _Ledger = field(default_factory=_Ledger, repr=False, compare=False)
 
     def __call__(self, prompt: str) -> list[str] | list[tuple[str, float]]:
-        httpx = require("httpx", "http")
-        address = f"{self.url.rstrip('/')}/{'chat/' if self.chat else ''}completions"
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         try:
-            answer = httpx.post(address, json=self._request(prompt), headers=headers, timeout=self.timeout)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Cod3sError(
-                f"{address} did not answer: {error or type(error).__name__}",
-                hint="check that the server runs and that the address is right",
-            ) from error
-        if not answer.is_success:
-            raise Cod3sError(
-                f"{address} answered {answer.status_code}: {answer.text[:200]}",
-                hint=_HINTS.get(answer.status_code, ""),
-            )
-        return self._texts(address, answer)
+            choices = self._ask(prompt, self.samples if not self._ledger.one_choice_only else 1)
+        except ServerError as error:
+            if self.samples == 1 or self._ledger.one_choice_only or not _is_about_choices(error):
+                raise
+            self._ledger.one_choice_only = True
+            choices = self._ask(prompt, 1)
+        texts = [text for text, _ in choices]
+        return texts if not self.with_scores else [(text, score or 0.0) for text, score in choices]
 
-    def _request(self, prompt: str) -> dict[str, Any]:
-        request = {
+    def adjusted(self, **settings: Any) -> "CompletionServer":
+        """The same server with other settings; tokens are counted together."""
+        return replace(self, **settings)
+
+    def tokens_spent(self) -> Tokens:
+        """The tokens of all calls so far."""
+        return Tokens(self._ledger.prompt_tokens, self._ledger.completion_tokens, self._ledger.estimated)
+
+    @property
+    def address(self) -> str:
+        """Where requests go."""
+        url = re.sub(r"(/chat)?/completions$", "", self.url.rstrip("/"))
+        if re.fullmatch(r"https?://[^/]+", url):
+            url += "/v1"
+        return f"{url}/{'chat/' if self.chat else ''}completions"
+
+    def _ask(self, prompt: str, samples: int) -> list[tuple[str, float | None]]:
+        answer = self._post(self._request(prompt, samples))
+        choices = self._choices(answer)
+        self._count(answer, prompt, choices)
+        return choices
+
+    def _post(self, request: dict[str, Any]) -> Any:
+        """The server's answer; failures that may pass are repeated after a pause."""
+        httpx = require("httpx", "http")
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        for attempt in range(self.retries + 1):
+            wait = self.pause * 2**attempt
+            try:
+                answer = httpx.post(self.address, json=request, headers=headers, timeout=self.timeout)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                failure = self._unreachable(error, never_answers=not isinstance(error, httpx.TimeoutException))
+            else:
+                if answer.is_success:
+                    self._ledger.has_answered = True
+                    return answer
+                failure = self._refusal(answer)
+                wait = _asked_wait(answer, wait)
+            if failure.final or attempt == self.retries or _is_about_choices(failure):
+                raise failure
+            self.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _unreachable(self, error: Exception, never_answers: bool) -> ServerError:
+        """A server that never answered is not there; one that did may come back."""
+        return ServerError(
+            f"{self.address} did not answer: {error or type(error).__name__}",
+            hint="check that the server runs and that the address is right, or allow it more time with --timeout",
+            final=never_answers and not self._ledger.has_answered,
+        )
+
+    def _refusal(self, answer: Any) -> ServerError:
+        return ServerError(
+            f"{self.address} answered {answer.status_code}: {_message(answer)}",
+            hint=_HINTS.get(answer.status_code, ""),
+            final=answer.status_code not in _PASSING,
+        )
+
+    def _request(self, prompt: str, samples: int) -> dict[str, Any]:
+        request: dict[str, Any] = {
             "model": self.model,
-            "n": self.samples,
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "top_p": self.top_p,
         }
-        if self.chat:
-            request |= {"messages": [{"role": "user", "content": prompt}]}
-        else:
-            request |= {"prompt": prompt}
+        if samples != 1:
+            request |= {"n": samples}
+        request |= {"messages": [{"role": "user", "content": prompt}]} if self.chat else {"prompt": prompt}
         if self.with_scores:
             request |= {"logprobs": True if self.chat else 1}
         if self.seed is not None:
             request |= {"seed": self.seed + next(self._numbers)}
         return request
 
-    def _texts(self, address: str, answer: Any) -> list[str] | list[tuple[str, float]]:
+    def _choices(self, answer: Any) -> list[tuple[str, float | None]]:
         try:
             choices = answer.json()["choices"]
-            texts = [choice["message"]["content"] if self.chat else choice["text"] for choice in choices]
-            if not self.with_scores:
-                return texts
-            return list(zip(texts, map(self._score, choices), strict=True))
+            texts = [
+                _message_text(choice["message"]["content"]) if self.chat else choice["text"] for choice in choices
+            ]
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError("a text was needed")
+            scores = [self._score(choice) if self.with_scores else None for choice in choices]
+            return list(zip(texts, scores, strict=True))
         except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             wanted = "completions with log-probabilities" if self.with_scores else "completions"
-            raise Cod3sError(
-                f"{address} answered something else than {wanted}",
+            raise ServerError(
+                f"{self.address} answered something else than {wanted}",
                 hint=f"it begins {answer.text[:120]!r}",
             ) from error
 
@@ -94,3 +182,50 @@ class CompletionServer:
         else:
             values = [value for value in choice["logprobs"]["token_logprobs"] if value is not None]
         return float(sum(values) / len(values))
+
+    def _count(self, answer: Any, prompt: str, choices: list[tuple[str, float | None]]) -> None:
+        usage = answer.json().get("usage")
+        counted = isinstance(usage, dict) and all(
+            isinstance(usage.get(name), int) for name in ("prompt_tokens", "completion_tokens")
+        )
+        with self._ledger.lock:
+            if counted:
+                self._ledger.prompt_tokens += usage["prompt_tokens"]
+                self._ledger.completion_tokens += usage["completion_tokens"]
+            else:
+                self._ledger.estimated = True
+                self._ledger.prompt_tokens += -(-len(prompt) // _CHARACTERS_PER_TOKEN)
+                self._ledger.completion_tokens += sum(
+                    -(-len(text) // _CHARACTERS_PER_TOKEN) for text, _ in choices
+                )
+
+
+def _message_text(content: Any) -> Any:
+    """The text of a chat message: thoughts are left out, parts are joined, an empty message is an empty text."""
+    if isinstance(content, list):
+        content = "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return _THOUGHTS.sub("", content).strip() if isinstance(content, str) else ("" if content is None else content)
+
+
+def _is_about_choices(error: ServerError) -> bool:
+    """Whether a server refused to write several choices at once (older llama.cpp answers 500)."""
+    return bool(
+        re.search(r"one completion choice|\bn\b.{0,40}(not supported|must be 1|unsupported)", error.message)
+    )
+
+
+def _asked_wait(answer: Any, wait: float) -> float:
+    """The pause that the server asks for, within reason."""
+    try:
+        return min(max(float(answer.headers["Retry-After"]), wait), _LONGEST_WAIT)
+    except (KeyError, ValueError):
+        return wait
+
+
+def _message(answer: Any) -> str:
+    """What a server says about a refusal, mostly in error.message."""
+    try:
+        error = answer.json()["error"]
+        return str(error["message"] if isinstance(error, dict) else error)[:300]
+    except (ValueError, KeyError, TypeError):
+        return str(answer.text[:200])

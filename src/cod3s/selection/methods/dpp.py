@@ -1,24 +1,44 @@
-"""Method `dpp`: the greedy most probable set of a determinantal point process (Chen, Zhang and Zhou 2018).
+"""Method `dpp`: the most probable set of a determinantal point process, greedily and then by swaps.
 
-The kernel is quality x similarity x quality. One row of it is made at a time, so that n candidates need
-memory for n x k numbers, not n x n.
+The greedy part is Chen, Zhang and Zhou (2018). The kernel is quality x similarity x quality; only the rows of
+chosen candidates are ever made, so n candidates need memory for n x k numbers, not n x n.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from cod3s.encode import Vectors
+from cod3s.encode.protocol import unit
 from cod3s.selection.candidates import Rows, Scores
 
+Floats = npt.NDArray[np.float64]
+
 _TINY = 1e-9  # a gain below this is rounding: the row adds no volume
+_ROUNDS = 5  # of swaps; most sets are settled after two
+
+
+def take_away_shared(vectors: Vectors, share: float) -> Vectors:
+    """Unit vectors after a share of their mean is taken away.
+
+    Candidates for one prompt share its topic, which hides how they differ (docs/measured/select.md).
+    """
+    return unit(vectors - np.float32(share) * vectors.mean(axis=0)) if share else vectors
 
 
 def choose_dpp(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
-    """Rows that greedily span the largest volume; `score_weight` w scales quality by exp(w / (2 (1 - w)) q).
+    """Rows that span the largest volume, in rank order: chosen greedily, then exchanged while that adds volume."""
+    chosen = choose_greedily(vectors, quality, k, score_weight=score_weight)
+    if 1 < len(chosen) < len(vectors):
+        chosen = _exchange(vectors, _weights(quality, score_weight), chosen)
+    return np.sort(chosen)
 
-    Similarity is (1 + cosine) / 2, which is positive definite like the cosine and never negative. Where no row
-    adds volume any more, the best of the rest follow.
+
+def choose_greedily(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
+    """Rows that greedily span the largest volume; where no row adds volume any more, the best of the rest follow.
+
+    Similarity is (1 + cosine) / 2, which is positive definite like the cosine and never negative.
     """
-    weight = np.exp(score_weight / (2 * (1 - score_weight)) * quality)
+    weight = _weights(quality, score_weight)
     gain = weight**2  # squared volume that each row would add
     basis = np.zeros((min(k, len(vectors)), len(vectors)))  # rows of the incremental Cholesky factor
     chosen: list[int] = []
@@ -34,3 +54,40 @@ def choose_dpp(vectors: Vectors, quality: Scores, k: int, *, score_weight: float
         gain[chosen] = -np.inf
     rest = np.setdiff1d(np.arange(len(vectors)), chosen)
     return np.concatenate([np.array(chosen, np.intp), rest[: len(basis) - len(chosen)]])
+
+
+def _weights(quality: Scores, score_weight: float) -> Floats:
+    """What a row's similarity is multiplied by: exp(w / (2 (1 - w)) q) for a score weight w and a quality q."""
+    weights: Floats = np.exp(score_weight / (2 * (1 - score_weight)) * quality)
+    return weights
+
+
+def _exchange(vectors: Vectors, weight: Floats, chosen: Rows) -> Rows:
+    """Exchange one chosen row at a time for the row that adds most volume to the others, until none adds more."""
+    rows: Rows = chosen.copy()
+    kernel = np.stack([_kernel_row(vectors, weight, row) for row in rows])  # (k, n)
+    for _ in range(_ROUNDS):
+        moved = False
+        for position in range(len(rows)):
+            others = np.delete(np.arange(len(rows)), position)
+            gain = _gains(kernel[others], rows[others], weight)
+            best = int(gain.argmax())
+            if gain[best] > gain[rows[position]] * (1 + 1e-6) + _TINY:
+                rows[position], moved = best, True
+                kernel[position] = _kernel_row(vectors, weight, best)
+        if not moved:
+            break
+    return rows
+
+
+def _kernel_row(vectors: Vectors, weight: Floats, row: int) -> Floats:
+    values: Floats = weight * weight[row] * (1 + vectors @ vectors[row]) / 2
+    return values
+
+
+def _gains(kernel: Floats, others: Rows, weight: Floats) -> Floats:
+    """The squared volume that each row would add to `others`; none for the others themselves."""
+    inverse = np.linalg.pinv(kernel[:, others], hermitian=True)
+    gain: Floats = weight**2 - np.einsum("kn,kn->n", kernel, inverse @ kernel)
+    gain[others] = -np.inf
+    return gain

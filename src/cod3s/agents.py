@@ -1,0 +1,92 @@
+"""Offer `generate`, `select` and `sign` as tools of the Model Context Protocol. Extra `mcp`.
+
+Sizes are limited, because an agent may send anything: a call that asks for more gets an error with the limit.
+"""
+
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from cod3s import __version__
+from cod3s.errors import Cod3sError, require
+
+MOST_ANSWERS = 30
+MOST_CANDIDATES = 2000
+MOST_SENTENCES = 200
+MOST_COMPARED = 50  # sentences; their pairs grow with the square
+MOST_CHARACTERS = 2000  # of one text
+
+
+def make_server(bundle: Path | None = None) -> Any:
+    """An MCP server with the three tools; the bundle is opened at the first `generate`."""
+    sdk = require("mcp.server.mcpserver", "mcp")
+    exceptions = require("mcp.server.mcpserver.exceptions", "mcp")
+    server = sdk.MCPServer(
+        "cod3s",
+        version=__version__,
+        instructions="Answers that mean different things: generate them, select them from candidates, or compare "
+        "sentences by their signatures.",
+    )
+
+    @lru_cache(maxsize=1)
+    def generator() -> Any:
+        from cod3s.decode.generator import load
+
+        return load(bundle)
+
+    def refuse(error: Cod3sError) -> Exception:
+        hint = f" ({error.hint})" if error.hint else ""
+        refusal: Exception = exceptions.ToolError(f"{error.message}{hint}")
+        return refusal
+
+    def generate(
+        source: Annotated[str, Field(max_length=MOST_CHARACTERS, description="A sentence, such as a cause.")],
+        relation: Annotated[str, Field(description="`effect`: what follows; `cause`: what led to it.")] = "effect",
+        k: Annotated[int, Field(ge=1, le=MOST_ANSWERS, description="How many answers.")] = 5,
+    ) -> dict[str, Any]:
+        """Write k effects or causes of a sentence that mean different things."""
+        try:
+            return asdict(generator().generate(source, relation=relation, k=k))
+        except Cod3sError as error:
+            raise refuse(error) from error
+
+    def select(
+        candidates: Annotated[list[Text], Field(max_length=MOST_CANDIDATES, description="Texts, best first.")],
+        k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES, description="How many to keep.")] = 5,
+        scores: Annotated[
+            list[float] | None,
+            Field(max_length=MOST_CANDIDATES, description="One per candidate; higher is better."),
+        ] = None,
+    ) -> dict[str, Any]:
+        """Keep k of the candidates so that they mean different things."""
+        from cod3s.selection import select as choose
+
+        try:
+            return choose(candidates, k, scores=scores).to_dict()
+        except Cod3sError as error:
+            raise refuse(error) from error
+
+    def sign(
+        sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
+        bits: Annotated[int, Field(ge=1, le=256, description="Bits per signature.")] = 128,
+    ) -> dict[str, Any]:
+        """Sign sentences; for up to 50 of them also tell how far each pair lies apart."""
+        from cod3s.signatures.signer import sign as sign_sentences
+
+        try:
+            signed = sign_sentences(
+                sentences, encoder="static", bits=bits, with_pairs=len(sentences) <= MOST_COMPARED
+            )
+            return asdict(signed)
+        except Cod3sError as error:
+            raise refuse(error) from error
+
+    for tool in (generate, select, sign):
+        server.tool()(tool)
+    return server
+
+
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]

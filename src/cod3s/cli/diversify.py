@@ -1,0 +1,159 @@
+"""`cod3s diversify`: k different answers of any model behind an OpenAI-compatible server."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cod3s.cli.options import BitsOption, EncoderOption, JsonOption
+from cod3s.cli.output import print_json, say
+from cod3s.errors import UsageError
+
+if TYPE_CHECKING:
+    from cod3s.asking import Diversified
+    from cod3s.asking.inquiry import Inquiry
+
+_KEY_VARIABLE = "OPENAI_API_KEY"
+_APIS = ("chat", "completions")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "diversify",
+        epilog='Example: cod3s diversify "Name a use for a brick." -k 10 '
+        "--server http://localhost:11434/v1 --model llama3.2",
+    )(diversify)
+
+
+def diversify(
+    prompt: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
+    server: Annotated[
+        str,
+        typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False),
+    ],
+    model: Annotated[str, typer.Option("--model", help="The model's name on that server.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers.")] = 10,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="auto, resample, temperature, avoid or verbalized.")
+    ] = "auto",
+    api: Annotated[
+        str, typer.Option("--api", help="chat, or completions for a model that continues text.")
+    ] = "chat",
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Most calls.")] = 50,
+    token_budget: Annotated[
+        int | None,
+        typer.Option("--token-budget", min=1, help="Stop once prompts and answers took so many tokens."),
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Answers asked for per call.")] = 4,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest answer, in tokens.")] = 64,
+    temperature: Annotated[float, typer.Option("--temperature", min=0, max=2, help="Of the sampling.")] = 1.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Of the sampling.")] = 1.0,
+    key_env: Annotated[
+        str, typer.Option("--key-env", help="Environment variable that holds the server's key.")
+    ] = _KEY_VARIABLE,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for one reply.")] = 60.0,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="Repetitions of a call that fails.")] = 3,
+    price: Annotated[
+        str | None,
+        typer.Option("--price", help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost."),
+    ] = None,
+    method: Annotated[str, typer.Option("--method", help="How the k are chosen, as in select.")] = "auto",
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Sent to the server, which may heed it; one more per call.")
+    ] = None,
+    encoder: EncoderOption = "static",
+    bits: BitsOption = 128,
+    json: JsonOption = False,
+) -> None:
+    """Ask a model until k answers mean different things: ask, hash, keep what is new, ask again.
+
+    Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. What it cost is printed on stderr at the end.
+    """
+    from cod3s.asking import CompletionServer
+    from cod3s.asking import diversify as ask_until_different
+
+    if api not in _APIS:
+        raise UsageError(f"no API is called {api!r}", hint=f"choose one of: {', '.join(_APIS)}")
+    prices = _read_prices(price)
+    found = ask_until_different(
+        CompletionServer(
+            server,
+            model,
+            samples=samples,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            chat=api == "chat",
+            seed=seed,
+            key=_read_key(key_env),
+            timeout=timeout,
+            retries=retries,
+        ),
+        _read_prompt(prompt),
+        k,
+        strategy=strategy,
+        budget=budget,
+        token_budget=token_budget,
+        method=method,
+        bits=bits,
+        encoder=encoder,
+        watch=_show_progress if sys.stderr.isatty() else None,
+    )
+    if json:
+        print_json(found.to_dict())
+    else:
+        for text in found.texts:
+            print(" ".join(text.split()))
+    _tell_cost(found, prices)
+
+
+def _read_prompt(prompt: str) -> str:
+    text = sys.stdin.read().strip() if prompt == "-" else prompt
+    if not text.strip():
+        raise UsageError("the prompt is empty", hint='give one: cod3s diversify "Name a use for a brick." …')
+    return text
+
+
+def _read_key(variable: str) -> str | None:
+    """The key in the environment; a variable that was named and is empty is a mistake."""
+    key = os.environ.get(variable)
+    if not key and variable != _KEY_VARIABLE:
+        raise UsageError(f"the environment variable {variable} holds no key", hint=f"export {variable}=…")
+    return key or None
+
+
+def _read_prices(price: str | None) -> tuple[float, float] | None:
+    if price is None:
+        return None
+    try:
+        prompt, answer = map(float, price.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--price takes two numbers with a comma between them, not {price!r}", hint="--price 0.15,0.60"
+        ) from None
+    return prompt, answer
+
+
+def _show_progress(inquiry: "Inquiry") -> None:
+    """One line that is written over: calls, bins and tokens so far."""
+    tokens = "" if inquiry.tokens is None else f", {inquiry.tokens.total} tokens"
+    end = "\n" if inquiry.stopped else ""
+    sys.stderr.write(f"\r\033[K{inquiry.calls} calls, {inquiry.bins_filled} different answers{tokens}{end}")
+    sys.stderr.flush()
+
+
+def _tell_cost(found: "Diversified", prices: tuple[float, float] | None) -> None:
+    calls = f"{found.calls} call" + ("" if found.calls == 1 else "s")
+    say(f"{len(found)} answers of {len(found.candidates)} in {calls}; stopped: {found.stopped}")
+    if found.tokens is not None:
+        about = "about " if found.tokens.estimated else ""
+        cost = ""
+        if prices is not None:
+            dollars = (found.tokens.prompt * prices[0] + found.tokens.completion * prices[1]) / 1e6
+            cost = f", {about}${dollars:.4f}"
+        say(f"{about}{found.tokens.prompt} prompt tokens, {about}{found.tokens.completion} answer tokens{cost}")
+    for remark in found.selection.remarks:
+        say(remark)
+    for reason in dict.fromkeys(found.failures):
+        say(f"a call failed: {reason}")
