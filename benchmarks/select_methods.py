@@ -1,4 +1,4 @@
-"""Ways to keep k of many candidates, side by side: a bundle's own samples for COPA premises, one run.
+"""Compare ways to keep k of many candidates, on a bundle's own samples for COPA premises, in one run.
 
     pip install semhash
     python benchmarks/select_methods.py BUNDLE copa-dev.xml [--sources 500] [--samples 100] [-k 10]
@@ -84,7 +84,7 @@ def at_random(share: float) -> Way:
 
 def selected(method: str, **options: Any) -> Way:
     def choose(pool: Pool, k: int) -> Sequence[int]:
-        found = cod3s.select(
+        selection = cod3s.select(
             pool.texts,
             k,
             scores=pool.scores,
@@ -92,7 +92,7 @@ def selected(method: str, **options: Any) -> Way:
             vectors=pool.vectors,
             **options,
         )
-        return [one.index for one in found.selected]
+        return [candidate.index for candidate in selection]
 
     return choose
 
@@ -119,9 +119,9 @@ def write_candidates(arguments: argparse.Namespace) -> None:
     generator = cod3s.load(arguments.bundle)
     questions = read_questions(arguments.questions)[: arguments.sources]
     with arguments.candidates.open("w", encoding="utf-8") as out:
-        for direction, own in groupby(sorted(questions, key=attrgetter("direction")), attrgetter("direction")):
+        for direction, group in groupby(sorted(questions, key=attrgetter("direction")), attrgetter("direction")):
             template = generator.facts.relations[direction]["template"]
-            premises = [question.premise for question in own]
+            premises = [question.premise for question in group]
             for answers in generator.generate_many(premises, direction, arguments.samples, system="s2s-rs"):
                 rows = [(answer.text, answer.score) for answer in answers.answers]
                 out.write(json.dumps({"source": answers.source, "template": template, "answers": rows}) + "\n")
@@ -157,9 +157,9 @@ def distinct(vectors: Vectors, threshold: float) -> int:
 def judge(pool: Pool, rows: Sequence[int]) -> dict[str, float]:
     vectors = pool.judged[list(rows)]
     pairs = len(rows) * (len(rows) - 1)
-    found = {"score": float(np.mean([pool.scores[row] for row in rows]))}
-    found |= {f"distinct {threshold}": distinct(vectors, threshold) for threshold in THRESHOLDS}
-    return found | {"diversity": 100 * float((1 - vectors @ vectors.T).sum()) / pairs}
+    figures = {"score": float(np.mean([pool.scores[row] for row in rows]))}
+    figures |= {f"distinct {threshold}": distinct(vectors, threshold) for threshold in THRESHOLDS}
+    return figures | {"diversity": 100 * float((1 - vectors @ vectors.T).sum()) / pairs}
 
 
 def main() -> None:
@@ -180,8 +180,8 @@ def main() -> None:
     print(f"{len(pools)} sources, {np.mean(sizes):.1f} different candidates each")
     print(f"{'way':36}{'score':>8}{''.join(f'{name:>15}' for name in FIGURES)}{'ms':>8}")
     curves = {
-        family: [measure(f"{family} {name}", way, pools, arguments.k) for name, way in own.items()]
-        for family, own in families().items()
+        family: [measure(f"{family} {name}", way, pools, arguments.k) for name, way in ways.items()]
+        for family, ways in families().items()
     }
     compare(curves)
 
@@ -191,7 +191,7 @@ def measure(name: str, way: Way, pools: Sequence[Pool], k: int) -> dict[str, flo
     start = perf_counter()
     chosen = [way(pool, k) for pool in pools]
     milliseconds = 1000 * (perf_counter() - start) / len(pools)
-    rows = [judge(pool, own) for pool, own in zip(pools, chosen, strict=True)]
+    rows = [judge(pool, kept) for pool, kept in zip(pools, chosen, strict=True)]
     means = {figure: float(np.mean([row[figure] for row in rows])) for figure in rows[0]}
     cells = "".join(f"{means[figure]:15.2f}" for figure in FIGURES)
     print(f"{name:36}{means['score']:8.3f}{cells}{milliseconds:8.2f}", flush=True)
@@ -206,8 +206,8 @@ def compare(curves: dict[str, list[dict[str, float]]]) -> None:
     for rival in ("random", "semhash", "semhash representative"):
         for point in curves[rival]:
             cells = [at_score(curves[method], point["score"]) for method in methods]
-            own = f"{point[FIGURES[1]]:.2f} {point[FIGURES[-1]]:.2f}"
-            print(f"{rival:28}{point['score']:8.3f}{own:>16}" + "".join(f"{cell:>16}" for cell in cells))
+            reached = f"{point[FIGURES[1]]:.2f} {point[FIGURES[-1]]:.2f}"
+            print(f"{rival:28}{point['score']:8.3f}{reached:>16}" + "".join(f"{cell:>16}" for cell in cells))
 
 
 def at_score(curve: list[dict[str, float]], score: float) -> str:

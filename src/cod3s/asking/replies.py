@@ -47,8 +47,8 @@ def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> An
     if not visible:
         return Failed("the generator returned no text")
     if read is not None:
-        found = [(read(text), score) for text, score in visible]
-        visible = [(text, score if len(texts) == 1 else None) for texts, score in found for text in texts]
+        answers = [(read(text), score) for text, score in visible]
+        visible = [(text, score if len(texts) == 1 else None) for texts, score in answers for text in texts]
         if not visible:
             return Failed(f"no answers could be read in the reply, which begins {pairs[0][0][:80]!r}")
     texts, scores = zip(*visible, strict=True)

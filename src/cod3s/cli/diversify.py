@@ -76,7 +76,7 @@ def diversify(
     if api not in _APIS:
         raise UsageError(f"no API is called {api!r}", hint=f"choose one of: {', '.join(_APIS)}")
     prices = _read_prices(price)
-    found = ask_until_different(
+    answers = ask_until_different(
         CompletionServer(
             server,
             model,
@@ -101,11 +101,11 @@ def diversify(
         watch=_show_progress if sys.stderr.isatty() else None,
     )
     if json:
-        print_json(found.to_dict())
+        print_json(answers.to_dict())
     else:
-        for text in found.texts:
+        for text in answers.texts:
             print(" ".join(text.split()))
-    _tell_cost(found, prices)
+    _tell_cost(answers, prices)
 
 
 def _read_prompt(prompt: str) -> str:
@@ -143,17 +143,19 @@ def _show_progress(inquiry: "Inquiry") -> None:
     sys.stderr.flush()
 
 
-def _tell_cost(found: "Diversified", prices: tuple[float, float] | None) -> None:
-    calls = f"{found.calls} call" + ("" if found.calls == 1 else "s")
-    say(f"{len(found)} answers of {len(found.candidates)} in {calls}; stopped: {found.stopped}")
-    if found.tokens is not None:
-        about = "about " if found.tokens.estimated else ""
+def _tell_cost(answers: "Diversified", prices: tuple[float, float] | None) -> None:
+    calls = f"{answers.calls} call" + ("" if answers.calls == 1 else "s")
+    say(f"{len(answers)} answers of {len(answers.candidates)} in {calls}; stopped: {answers.stopped}")
+    if answers.tokens is not None:
+        about = "about " if answers.tokens.estimated else ""
         cost = ""
         if prices is not None:
-            dollars = (found.tokens.prompt * prices[0] + found.tokens.completion * prices[1]) / 1e6
+            dollars = (answers.tokens.prompt * prices[0] + answers.tokens.completion * prices[1]) / 1e6
             cost = f", {about}${dollars:.4f}"
-        say(f"{about}{found.tokens.prompt} prompt tokens, {about}{found.tokens.completion} answer tokens{cost}")
-    for remark in found.selection.remarks:
+        say(
+            f"{about}{answers.tokens.prompt} prompt tokens, {about}{answers.tokens.completion} answer tokens{cost}"
+        )
+    for remark in answers.selection.remarks:
         say(remark)
-    for reason in dict.fromkeys(found.failures):
+    for reason in dict.fromkeys(answers.failures):
         say(f"a call failed: {reason}")

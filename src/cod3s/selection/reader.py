@@ -1,4 +1,4 @@
-"""Reads candidates from a file or a pipe: records in, groups of candidates out, one group in memory at a time."""
+"""Read candidates from a file or a pipe, one group in memory at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,13 +59,13 @@ def read_groups(
     value = table.field(group_by)
 
     def key(candidate: Candidate) -> Any:
-        found = value(candidate.row)
-        if found is None:
+        group = value(candidate.row)
+        if group is None:
             raise FileFormatError(f"{table.name}, line {candidate.row.line}: nothing in a field {group_by!r}")
-        return found
+        return group
 
-    for found, members in groupby(candidates, key):
-        yield Group(found, tuple(members))
+    for group, members in groupby(candidates, key):
+        yield Group(group, tuple(members))
 
 
 def _read(table: Table, text_field: str | None, score_field: str | None) -> Iterator[Candidate]:

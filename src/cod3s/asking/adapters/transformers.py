@@ -1,4 +1,4 @@
-"""Generators that sample from transformers: a ready pipeline, or a model with its tokenizer. Extra `train`."""
+"""Sample from transformers: a ready pipeline, or a model with its tokenizer. Extra `train`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ class PipelineGenerator:
                 hint="for a seq2seq model use ModelGenerator(model, tokenizer)",
             )
         with _seeded(self.seed + next(self._numbers)):
-            found = self.pipeline(
+            rows = self.pipeline(
                 prompt,
                 do_sample=True,
                 num_return_sequences=self.samples,
@@ -46,7 +46,7 @@ class PipelineGenerator:
                 top_p=self.top_p,
                 return_full_text=False,
             )
-        return [row["generated_text"] for row in found]
+        return [row["generated_text"] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ModelGenerator:
     def __call__(self, prompt: str) -> list[tuple[str, float]]:
         inputs = self.tokenizer(prompt, return_tensors="pt").to(self.model.device)
         with _seeded(self.seed + next(self._numbers)):
-            found = self.model.generate(
+            written = self.model.generate(
                 **inputs,
                 do_sample=True,
                 num_beams=1,
@@ -82,10 +82,10 @@ class ModelGenerator:
                 return_dict_in_generate=True,
                 output_logits=True,
             )
-        new = found.sequences[:, -len(found.logits) :]  # (samples, steps)
-        scores = self.model.compute_transition_scores(found.sequences, found.logits, normalize_logits=True)
-        written = _until_end(new, self.model.generation_config.eos_token_id)
-        means = (scores.masked_fill(~written, 0.0).sum(dim=1) / written.sum(dim=1)).tolist()
+        new = written.sequences[:, -len(written.logits) :]  # (samples, steps)
+        scores = self.model.compute_transition_scores(written.sequences, written.logits, normalize_logits=True)
+        belongs = _until_end(new, self.model.generation_config.eos_token_id)
+        means = (scores.masked_fill(~belongs, 0.0).sum(dim=1) / belongs.sum(dim=1)).tolist()
         return list(zip(self.tokenizer.batch_decode(new, skip_special_tokens=True), means, strict=True))
 
 

@@ -46,11 +46,11 @@ def _unlike(pool: Pool, chosen: list[int], count: int) -> list[int]:
     """Up to `count` more rows, best first, whose text is not that of a chosen one though its bin is."""
     taken = set(chosen)
     forms = {pool.form(row) for row in chosen}
-    found: list[int] = []
+    more: list[int] = []
     for row in range(len(pool.packed)):
-        if len(found) == count:
+        if len(more) == count:
             break
         if row not in taken and (form := pool.form(row)) not in forms:
             forms.add(form)
-            found.append(row)
-    return found
+            more.append(row)
+    return more
