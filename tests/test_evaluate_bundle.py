@@ -13,10 +13,10 @@ from cod3s.decode.generator import Generator
 from cod3s.errors import Cod3sError
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs
-from cod3s.evaluate.guessing import MOST_FREQUENT, score_guessing
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.evaluate.opened import Opened, open_bundle
-from cod3s.evaluate.plausible import Pair
+from cod3s.evaluate.judges import Opened, open_bundle
+from cod3s.evaluate.pairs import Pair
+from cod3s.evaluate.recall import MOST_FREQUENT, score_guessing
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep
 from cod3s.files.disk import read_json, write_json

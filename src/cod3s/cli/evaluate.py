@@ -11,7 +11,7 @@ from cod3s.errors import UsageError, require
 
 if TYPE_CHECKING:
     from cod3s.evaluate.items import EvaluationData
-    from cod3s.evaluate.opened import Opened
+    from cod3s.evaluate.judges import Opened
     from cod3s.evaluate.summary import Summary
     from cod3s.evaluate.tables import Table
 
@@ -120,7 +120,7 @@ def read_one(path: Path, relation: str) -> "EvaluationData":
 def open_one(bundle: Path | None, second_encoder: str) -> "Opened":
     """The bundle that was named, or the one in the package."""
     from cod3s.bundle import default_bundle
-    from cod3s.evaluate.opened import open_bundle
+    from cod3s.evaluate.judges import open_bundle
 
     return open_bundle(bundle or default_bundle(), second_encoder)
 
@@ -147,7 +147,7 @@ def _generate_and_score(
         run_record,
         runnable,
     )
-    from cod3s.evaluate.guessing import score_guessing
+    from cod3s.evaluate.recall import score_guessing
     from cod3s.evaluate.report import OUTPUTS, write_report
 
     options = find_preset(preset).with_values(k=max(sizes), seed=seed)
@@ -189,7 +189,7 @@ def _score_stored(
 ) -> "Summary":
     from cod3s.encode import load_encoder
     from cod3s.evaluate.evaluation import Judges, evaluate_outputs
-    from cod3s.evaluate.opened import open_second
+    from cod3s.evaluate.judges import open_second
     from cod3s.evaluate.outputs import read_systems, sources_of
     from cod3s.evaluate.report import write_report
 

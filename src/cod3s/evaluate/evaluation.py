@@ -12,10 +12,10 @@ from cod3s import __version__
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.encode import Encoder
 from cod3s.errors import Progress
-from cod3s.evaluate.embedded import Embedded
 from cod3s.evaluate.items import EvaluationData
-from cod3s.evaluate.plausible import (
+from cod3s.evaluate.pairs import (
     Likelihoods,
+    TextVectors,
     find_bars,
     judge_pairs,
     question_pairs,
@@ -62,12 +62,12 @@ def evaluate_outputs(
     asking = [own for own in (data, *more_questions) if own.questions]
     pairs = answer_pairs(sets) + [pair for own in asking for pair in question_pairs(own.questions)]
     texts = [text for pair in pairs for text in (pair.source, pair.target)]
-    embedded = Embedded(judges.encoder, texts)
+    embedded = TextVectors(judges.encoder, texts)
     judged = judge_pairs(pairs, embedded, judges.model)
     scoring = Scoring(
         answers=embedded,
-        statements=Embedded(judges.encoder, statements(sets, judges.templates)),
-        second=Embedded(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
+        statements=TextVectors(judges.encoder, statements(sets, judges.templates)),
+        second=TextVectors(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
         templates=judges.templates,
         judged=judged,
         bars=find_bars(data.questions, judged, BARRED),

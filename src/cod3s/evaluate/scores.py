@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cod3s.errors import Cod3sError, SentenceError
-from cod3s.evaluate.embedded import Embedded
-from cod3s.evaluate.plausible import Judged, Pair
+from cod3s.evaluate.pairs import Judged, Pair, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.plausibility import combine
@@ -42,9 +41,9 @@ Values = dict[str, dict[Column, dict[str, float]]]
 class Scoring:
     """What scores: encoders with the vectors of all texts, templates by relation, judged pairs, bars, a code."""
 
-    answers: Embedded
-    statements: Embedded
-    second: Embedded | None
+    answers: TextVectors
+    statements: TextVectors
+    second: TextVectors | None
     templates: Mapping[str, str]
     judged: Judged
     bars: Mapping[str, Mapping[str, float]]  # scorer → relation → bar

@@ -16,7 +16,7 @@ from cod3s.errors import Progress
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
 from cod3s.evaluate.items import EvaluationData
-from cod3s.evaluate.opened import Opened
+from cod3s.evaluate.judges import Opened
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
 from cod3s.evaluate.scores import Column

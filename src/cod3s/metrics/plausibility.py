@@ -1,6 +1,6 @@
 """Plausibility without people: which of two alternatives a score prefers. Scores in, accuracy out.
 
-The scores themselves come from a model (`cod3s.evaluate.likelihood`) or from an encoder; this module only knows
+The scores themselves come from a model (`cod3s.evaluate.pairs`) or from an encoder; this module only knows
 how to combine and judge them.
 """
 

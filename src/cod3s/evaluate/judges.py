@@ -8,7 +8,7 @@ from cod3s.decode.players import Players, open_players
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.evaluation import Judges
 from cod3s.evaluate.generation import bundle_settings
-from cod3s.evaluate.likelihood import BundleLikelihoods
+from cod3s.evaluate.pairs import BundleLikelihoods
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import open_encoder
 
