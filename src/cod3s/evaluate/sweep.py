@@ -1,8 +1,8 @@
-"""Sweeps: what an option of decoding does to diversity, fidelity and plausibility (appendix D of the paper).
+"""Sweeps: what a decoding option does to diversity, fidelity and plausibility (appendix D of the paper).
 
-Bundles, an axis of values for each option and data in; a point for each setting out, and which are on the Pareto
-front of diversity and plausibility. All points are judged by the first bundle's encoder and models, so that they
-compare; only fidelity is each bundle's own matter.
+Every setting becomes a point; those on the Pareto front of diversity and plausibility are marked. The first
+bundle's encoder and models judge all points, so that they compare; only fidelity is measured by each bundle
+itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from cod3s.errors import Progress
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
 from cod3s.evaluate.items import EvaluationData
-from cod3s.evaluate.judges import Opened
+from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
 from cod3s.evaluate.scores import Column
@@ -37,7 +37,7 @@ class Setting:
     bundle: str
     axis: str
     options: tuple[tuple[str, float], ...]
-    is_base: bool = False  # every axis goes through the base, which is decoded once
+    is_base: bool = False  # every axis includes the base, which is decoded once
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Point:
-    """A setting and its figures, means over relations; None where nothing could measure one."""
+    """A setting and its figures, means over relations; None for those that could not be measured."""
 
     setting: Setting
     figures: Mapping[str, float | None]
@@ -60,7 +60,7 @@ class Sweep:
 
     settings: Mapping[str, Any]
     line: str
-    quality: str  # the figure that plausibility was measured by
+    quality: str  # the figure that measures plausibility
     points: tuple[Point, ...]
 
     def record(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def plan(bundles: Sequence[str], axes: Axes, base: DecodeConfig, grid: bool) -> 
 
 
 def sweep(
-    bundles: Mapping[str, Opened],
+    bundles: Mapping[str, OpenBundle],
     data: EvaluationData,
     folder: Path,
     *,
@@ -101,41 +101,41 @@ def sweep(
     seed: int = 1234,
     progress: Progress = lambda _: None,
 ) -> Sweep:
-    """Generate with every setting, or read what is already there, and score all of it."""
+    """Generate with every setting, or read what exists, and score everything."""
     judges = next(iter(bundles.values())).judges
     settings = plan(list(bundles), axes, base, grid)
     for opened in bundles.values():
         require_system(opened.generator, SYSTEM, data, base)
-    found: list[Point] = []
+    scored: list[Point] = []
     summaries: list[Summary] = []
     for name, opened in bundles.items():
-        own = [setting for setting in settings if setting.bundle == name]
-        named = [Named(one.name, SYSTEM, base.with_values(**_options(one))) for one in own]
+        of_bundle = [setting for setting in settings if setting.bundle == name]
+        named = [Named(setting.name, SYSTEM, base.with_values(**_options(setting))) for setting in of_bundle]
         check_run(folder / OUTPUTS / name, run_record(data, dict(opened.judges.settings), base))
         written = generate_outputs(opened.generator, data, named, folder / OUTPUTS / name, progress=progress)
         signs_alike = opened.judges.encoder.id == judges.encoder.id
         judged = replace(judges, code=opened.judges.code if signs_alike else None)
         summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed))
-        found += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in own]
+        scored += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in of_bundle]
     first = summaries[0]
-    quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in found) else "relevance"
-    front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in found])
-    points = tuple(replace(point, on_front=place in front) for place, point in enumerate(found))
+    quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in scored) else "relevance"
+    front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in scored])
+    points = tuple(replace(point, on_front=position in front) for position, point in enumerate(scored))
     made = {**first.settings, "systems": {"base": asdict(base)}}
     return Sweep(made, report_line(first), quality, points)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
-    """The places of the points that no other point beats: as good in both and better in one."""
+    """The positions of the points that no other point beats, being as good in both and better in one."""
     return {
-        place
-        for place, own in enumerate(points)
-        if not any(other[0] >= own[0] and other[1] >= own[1] and other != own for other in points)
+        position
+        for position, point in enumerate(points)
+        if not any(other[0] >= point[0] and other[1] >= point[1] and other != point for other in points)
     }
 
 
 def write_sweep(folder: Path, found: Sweep) -> None:
-    """sweep.json, sweep.md and sweep.html, the curves in it."""
+    """Write sweep.json, sweep.md and sweep.html with the curves."""
     table = sweep_table(found)
     write_json(folder / "sweep.json", found.record())
     page = render_page(
@@ -146,7 +146,7 @@ def write_sweep(folder: Path, found: Sweep) -> None:
 
 
 def sweep_table(found: Sweep) -> Table:
-    """A row a setting; the last column says which are on the Pareto front."""
+    """A row per setting; the last column marks the Pareto front."""
     rows = []
     for point in found.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
@@ -162,7 +162,7 @@ def sweep_table(found: Sweep) -> Table:
 
 
 def sweep_plots(found: Sweep) -> list[Plot]:
-    """For each axis, a curve of every figure against the option's value, a line a bundle; none for a grid."""
+    """Per axis, a curve of each figure against the option's value, with a line per bundle; none for a grid."""
     plots = []
     for axis in dict.fromkeys(point.setting.axis for point in found.points if point.setting.axis):
         for figure in ("semantic", found.quality, "in_bin"):

@@ -127,9 +127,9 @@ def rater_table(analysis: Analysis) -> Table:
     columns = ("rater", "ratings", "mean", "median time", "total time", "checks failed", "gold gap", "excluded")
     note = (
         f"{len(analysis.excluded)} of {len(rows)} raters are excluded by the rule that the study fixed before "
-        "collection. Gold gap: mean score of right minus wrong alternatives."
+        "collection. Gold gap: mean score of right minus wrong alternatives. Bold: failed checks."
     )
-    return Table("Raters", note, columns, tuple(rows))
+    return Table("Raters", note, columns, tuple(rows), bold="failed attention checks")
 
 
 def counted(analysis: Analysis) -> str:
