@@ -99,7 +99,7 @@ def test_plain_text_is_a_source_a_line(tmp_path: Path) -> None:
         Item("cause", "It rained."),
         Item("cause", "Snow fell."),
     )
-    with pytest.raises(Cod3sError, match="which relation"):
+    with pytest.raises(Cod3sError, match="does not name the relation"):
         read_data(tmp_path / "a.txt")
 
 

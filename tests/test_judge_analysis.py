@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cod3s.errors import Cod3sError
 from cod3s.judge.results.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
 from cod3s.judge.results.analysis import Analysis, analyse
-from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, held_out_mean, set_figures
+from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, figure_labels, held_out_mean, set_figures
 from cod3s.judge.results.rating_report import FIGURE, SIMULATED_BANNER, write_report
 from cod3s.judge.results.rating_tables import agreement_table, all_tables, plausibility_table
 from cod3s.judge.study.folder import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
@@ -456,3 +456,17 @@ def test_the_papers_figures_stand_in_a_column_of_their_own() -> None:
     assert all(cell.published for cell in cells.values())
     assert "max of 10" not in table.columns  # no system has more than three answers
     assert "paper" not in plausibility_table(found.results, "reply", "all raters").columns
+
+
+@pytest.mark.parametrize(
+    ("most", "labels", "reason"),
+    [
+        (3, {"max3": "max of top 3"}, "the paper's small set"),
+        (10, {"max10": "max of 10", "best3of10": "mean of best 3 of 10"}, "the paper's large set"),
+        (5, {"max10": "max of 5", "best3of10": "mean of best 3 of 5"}, "--top 5"),
+        (2, {"top3": "mean of top 2", "max3": "max of top 2"}, "--top 2"),
+        (20, {"max10": "max of 10"}, "only ten count"),
+    ],
+)
+def test_labels_follow_the_number_of_rated_answers(most: int, labels: dict[str, str], reason: str) -> None:
+    assert labels.items() <= figure_labels(most).items(), reason

@@ -1,7 +1,4 @@
-"""The figures of an evaluation: every system's values → means with intervals and what differs from what.
-
-Values in, one `Summary` out: what metrics.json, the tables and the page are made from.
-"""
+"""The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,7 +14,7 @@ from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, c
 
 LOWER_IS_BETTER = ("self_bleu",)
 FIRST = ("effect", "cause")
-DIGITS = 6  # what is written; the last bits of a float differ from processor to processor
+DIGITS = 6  # in metrics.json; the last bits of a float differ between processors
 
 
 @dataclass(frozen=True)
@@ -32,10 +29,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Control:
-    """How well the answers keep to the bins they were asked for."""
+    """How well the answers keep to the bins that they were written for."""
 
     whole: Fidelity
-    other_hamming: float | None  # what `whole.hamming` would be if requests were ignored
+    other_hamming: float | None  # what `whole.hamming` would be if the bins were ignored
     by_rank: Mapping[int, Fidelity]
     by_bin_size: Mapping[int, Fidelity]
 
@@ -45,14 +42,14 @@ class RelationScores:
     """One system on one relation."""
 
     sets: int
-    short: int  # sets with fewer visible answers than the largest size asks for
+    short: int  # sets with fewer visible answers than the largest size
     figures: Mapping[Column, Figure]
     control: Control | None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that an evaluation found, and the settings that made it."""
+    """All figures of an evaluation, and the settings behind them."""
 
     settings: Mapping[str, Any]
     data: Mapping[str, Any]
@@ -63,14 +60,14 @@ class Summary:
 
     @property
     def relations(self) -> list[str]:
-        """Effects before causes, as in the paper; then others in the order in which the systems met them."""
-        found = dict.fromkeys(relation for own in self.systems.values() for relation in own)
-        return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        """Effects before causes, as in the paper; then others in order of appearance."""
+        names = dict.fromkeys(relation for relations in self.systems.values() for relation in relations)
+        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
     def figure(self, system: str, relation: str, column: Column) -> Figure | None:
-        """One figure, None where the system has none."""
-        own = self.systems[system].get(relation)
-        return own.figures.get(column) if own else None
+        """One figure; None if the system does not have it."""
+        scores = self.systems[system].get(relation)
+        return scores.figures.get(column) if scores else None
 
     def record(self) -> dict[str, Any]:
         """The content of metrics.json."""
@@ -102,7 +99,7 @@ def summarise(
     choices: tuple[Choice, ...] = (),
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
 ) -> Summary:
-    """Means, intervals and tests of all systems together."""
+    """Means, intervals and tests of all systems."""
     relations = list(dict.fromkeys(relation for own in scores.values() for relation in own.values))
     comparisons = {relation: _compare(scores, relation) for relation in relations}
     systems = {
@@ -177,11 +174,11 @@ def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The value with every float in it as it is written to metrics.json."""
+    """The value with all floats rounded as in metrics.json."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: rounded(own) for name, own in value.items()}
+        return {name: rounded(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(own) for own in value]
+        return [rounded(part) for part in value]
     return value
