@@ -75,17 +75,19 @@ class Summary:
             "settings": dict(self.settings),
             "data": dict(self.data),
             "systems": {
-                name: {relation: _relation_record(scores) for relation, scores in own.items()}
-                for name, own in self.systems.items()
+                name: {relation: _relation_record(scores) for relation, scores in relations.items()}
+                for name, relations in self.systems.items()
             },
             "choices": [rounded(asdict(choice)) for choice in self.choices],
             "inference": {
-                name: {relation: rounded(asdict(scores)) for relation, scores in own.items()}
-                for name, own in self.inference.items()
+                name: {relation: rounded(asdict(scores)) for relation, scores in relations.items()}
+                for name, relations in self.inference.items()
             },
             "significance": {
-                relation: _nested({column: [rounded(asdict(row)) for row in rows] for column, rows in own.items()})
-                for relation, own in self.comparisons.items()
+                relation: _nested(
+                    {column: [rounded(asdict(row)) for row in rows] for column, rows in columns.items()}
+                )
+                for relation, columns in self.comparisons.items()
             },
         }
 
@@ -100,25 +102,26 @@ def summarise(
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
 ) -> Summary:
     """Means, intervals and tests of all systems."""
-    relations = list(dict.fromkeys(relation for own in scores.values() for relation in own.values))
+    relations = list(dict.fromkeys(relation for system in scores.values() for relation in system.values))
     comparisons = {relation: _compare(scores, relation) for relation in relations}
     systems = {
         name: {
-            relation: _relation_scores(name, relation, own, comparisons[relation], seed) for relation in own.values
+            relation: _relation_scores(name, relation, system, comparisons[relation], seed)
+            for relation in system.values
         }
-        for name, own in scores.items()
+        for name, system in scores.items()
     }
     return Summary(settings, data, systems, comparisons, choices, inference or {})
 
 
 def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, list[Comparison]]:
-    columns = dict.fromkeys(column for own in scores.values() for column in own.values.get(relation, {}))
+    columns = dict.fromkeys(column for system in scores.values() for column in system.values.get(relation, {}))
     return {
         column: compare_all(
             {
-                name: own.values[relation][column]
-                for name, own in scores.items()
-                if column in own.values.get(relation, {})
+                name: system.values[relation][column]
+                for name, system in scores.items()
+                if column in system.values.get(relation, {})
             }
         )
         for column in columns
@@ -126,20 +129,20 @@ def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, 
 
 
 def _relation_scores(
-    name: str, relation: str, own: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
+    name: str, relation: str, system: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
 ) -> RelationScores:
     figures = {}
-    for column, by_source in own.values[relation].items():
+    for column, by_source in system.values[relation].items():
         values = list(by_source.values())
         low, high = bootstrap_interval(values, seed=seed)
         near = not beaten(name, comparisons[column], column.metric in LOWER_IS_BETTER)
         figures[column] = Figure(float(np.mean(values)), low, high, near)
-    sets = own.requests[relation]
-    return RelationScores(len(sets), own.short.get(relation, 0), figures, _control(sets))
+    sets = system.requests[relation]
+    return RelationScores(len(sets), system.short.get(relation, 0), figures, _control(sets))
 
 
 def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
-    requests = [request for own in sets for request in own]
+    requests = [request for answer_set in sets for request in answer_set]
     whole = fidelity(requests)
     if whole is None:
         return None
@@ -155,8 +158,8 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
             {
                 **asdict(scores.control.whole),
                 "other_hamming": scores.control.other_hamming,
-                "by_rank": {str(rank): asdict(own) for rank, own in scores.control.by_rank.items()},
-                "by_bin_size": {str(low): asdict(own) for low, own in scores.control.by_bin_size.items()},
+                "by_rank": {str(rank): asdict(part) for rank, part in scores.control.by_rank.items()},
+                "by_bin_size": {str(low): asdict(part) for low, part in scores.control.by_bin_size.items()},
             }
         )
     record["intervals"] = _nested(
@@ -167,10 +170,10 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
 
 
 def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     for column, value in columns.items():
-        found.setdefault(column.group, {})[column.metric] = value
-    return found
+        groups.setdefault(column.group, {})[column.metric] = value
+    return groups
 
 
 def rounded(value: Any) -> Any:

@@ -69,7 +69,7 @@ class Sweep:
             {
                 "bundle": point.setting.bundle,
                 "options": dict(point.setting.options),
-                **{name: None if own is None else round(own, DIGITS) for name, own in point.figures.items()},
+                **{name: None if mean is None else round(mean, DIGITS) for name, mean in point.figures.items()},
                 "on_front": point.on_front,
             }
             for point in self.points
@@ -134,48 +134,48 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
     }
 
 
-def write_sweep(folder: Path, found: Sweep) -> None:
+def write_sweep(folder: Path, swept: Sweep) -> None:
     """Write sweep.json, sweep.md and sweep.html with the curves."""
-    table = sweep_table(found)
-    write_json(folder / "sweep.json", found.record())
+    table = sweep_table(swept)
+    write_json(folder / "sweep.json", swept.record())
     page = render_page(
-        title="Sweep", line=found.line, settings=found.settings, tables=[table], plots=sweep_plots(found)
+        title="Sweep", line=swept.line, settings=swept.settings, tables=[table], plots=sweep_plots(swept)
     )
-    write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{found.line}\n")
+    write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{swept.line}\n")
     write_text(folder / "sweep.html", page)
 
 
-def sweep_table(found: Sweep) -> Table:
+def sweep_table(swept: Sweep) -> Table:
     """A row per setting; the last column marks the Pareto front."""
     rows = []
-    for point in found.points:
+    for point in swept.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
         figures = [_shown(point.figures[name]) for name in FIGURES]
         cells = [*names, *figures, "front" if point.on_front else ""]
         rows.append(tuple(Cell((Part(text),)) for text in cells))
     note = (
-        f"Means over relations of {found.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
-        f"cosine) and as plausible ({found.quality}), and better in one of them."
+        f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
+        f"cosine) and as plausible ({swept.quality}), and better in one of them."
     )
     columns = ("setting", "bundle", "cosine", "100 - BLEU-2", "relevance", "backward PMI", "in the bin", "Hamming")
     return Table("Settings", note, (*columns, "Pareto"), tuple(rows))
 
 
-def sweep_plots(found: Sweep) -> list[Plot]:
+def sweep_plots(swept: Sweep) -> list[Plot]:
     """Per axis, a curve of each figure against the option's value, with a line per bundle; none for a grid."""
     plots = []
-    for axis in dict.fromkeys(point.setting.axis for point in found.points if point.setting.axis):
-        for figure in ("semantic", found.quality, "in_bin"):
-            series = _curves(found, axis, figure)
+    for axis in dict.fromkeys(point.setting.axis for point in swept.points if point.setting.axis):
+        for figure in ("semantic", swept.quality, "in_bin"):
+            series = _curves(swept, axis, figure)
             if series:
                 drawn = lines(series, axis, figure, log=axis == "signature_weight")
                 plots.append(Plot(f"{figure} by {axis}", drawn))
     return plots
 
 
-def _curves(found: Sweep, axis: str, figure: str) -> list[Series]:
+def _curves(swept: Sweep, axis: str, figure: str) -> list[Series]:
     curves: dict[str, list[tuple[float, float]]] = {}
-    for point in found.points:
+    for point in swept.points:
         value = point.figures[figure]
         if point.setting.axis == axis and value is not None:
             curves.setdefault(point.setting.bundle, []).append((point.setting.options[0][1], value))

@@ -165,8 +165,8 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
 def fidelity_table(summary: Summary) -> Table:
     """Whether answers lie in the bins that they were written for."""
     rows = []
-    for system, own in summary.systems.items():
-        for relation, scores in own.items():
+    for system, relations in summary.systems.items():
+        for relation, scores in relations.items():
             if scores.control is None:
                 continue
             whole, other = scores.control.whole, scores.control.other_hamming
