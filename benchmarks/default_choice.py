@@ -18,7 +18,7 @@ from cod3s.corpus.questions import read_questions
 from cod3s.decode.config import DEFAULT
 from cod3s.encode import Encoder, load_encoder
 from cod3s.records import AnswerSet
-from cod3s.web.comparison import count_distinct
+from cod3s.web.explorer import count_distinct
 
 FIRST, SOURCES = 100, 14  # premises that the tables of `cod3s evaluate --limit 100` do not use
 CHOICES = {

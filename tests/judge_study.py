@@ -14,7 +14,7 @@ import uvicorn
 from cod3s.judge.collect.app import ServerOptions, create_app
 from cod3s.judge.collect.store import Store
 from cod3s.judge.study.design import Design, Made, make_study
-from cod3s.judge.study.study import Item, Study
+from cod3s.judge.study.folder import Item, Study
 
 SYSTEMS = ("quokka", "narwhal")
 """Words that stand nowhere else, so that a page that shows one gives a system away."""

@@ -10,8 +10,9 @@ import pytest
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.comparison import compare_reports
-from cod3s.evaluate.evaluation import Judges, evaluate_outputs
+from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.items import EvaluationData, Item, read_data
+from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.outputs import read_outputs, read_systems, write_outputs
 from cod3s.evaluate.report import METRICS, PAGE, TABLES, write_report
 from cod3s.evaluate.scores import Column
@@ -98,7 +99,7 @@ def test_plain_text_is_a_source_a_line(tmp_path: Path) -> None:
         Item("cause", "It rained."),
         Item("cause", "Snow fell."),
     )
-    with pytest.raises(Cod3sError, match="which relation"):
+    with pytest.raises(Cod3sError, match="does not name the relation"):
         read_data(tmp_path / "a.txt")
 
 
@@ -326,8 +327,37 @@ def test_the_page_needs_nothing_else_and_escapes_what_models_write(
     assert "<svg" in page
     assert "currentColor" in page
     for outside in ("href=", "src=", "@import", "url("):
-        assert outside not in page.replace("url(#", "").replace('xlink:href="#', "")
+        assert outside not in page.replace("url(#", "").replace('href="#', "")
     assert "smooth:none" in page
+    assert "default-src 'none'" in page, "no script could run even if one were written"
+
+
+def test_the_page_opens_with_a_summary_contents_and_the_meaning_of_bold(
+    tmp_path: Path, static: Encoder, copa: EvaluationData
+) -> None:
+    found = evaluate_outputs(outputs(), copa, Judges(static), sizes=(3,))
+    write_report(tmp_path, found, outputs(), copa.items)
+    page = (tmp_path / PAGE).read_text(encoding="utf-8")
+    first_table = page.index("<table")
+    for opening in (
+        "In short",
+        "most distinct answers of ten: diverse (",
+        "<strong>Bold</strong>: no other system",
+    ):
+        assert page.index(opening) < first_table
+    for table in all_tables(found):
+        assert f'href="#{table.anchor}"' in page[:first_table]
+        assert f'id="{table.anchor}"' in page
+    assert "Bold: no other system" in (tmp_path / TABLES).read_text(encoding="utf-8")
+
+
+def test_classes_and_utility_are_among_the_figures(static: Encoder, copa: EvaluationData) -> None:
+    record = evaluate_outputs(outputs(), copa, Judges(static), sizes=(3,)).record()
+    alike, diverse = (record["systems"][name]["effect"]["3"] for name in ("alike", "diverse"))
+    assert alike["classes"] < diverse["classes"] <= 3
+    assert alike["utility"] < diverse["utility"] <= 1
+    assert record["settings"]["patience"] == 0.8
+    assert "cosine above 0.9" in record["settings"]["equivalence"]
 
 
 def test_two_reports_are_compared_figure_by_figure(tmp_path: Path, static: Encoder, copa: EvaluationData) -> None:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.config import PAPER
+from cod3s.decode.config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, UsageError
+from cod3s.evaluate import evaluate
 from cod3s.evaluate.evaluation import evaluate_outputs
-from cod3s.evaluate.generation import Named, check_run, generate_outputs
-from cod3s.evaluate.guessing import MOST_FREQUENT, score_guessing
+from cod3s.evaluate.generation import DEFAULT_SYSTEMS, Named, check_run, generate_outputs, name_systems
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.evaluate.opened import Opened, open_bundle
-from cod3s.evaluate.plausible import Pair
+from cod3s.evaluate.judges import OpenBundle, open_bundle
+from cod3s.evaluate.pairs import Pair
+from cod3s.evaluate.recall import MOST_FREQUENT, score_recall
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep
 from cod3s.files.disk import read_json, write_json
@@ -34,7 +35,7 @@ DATA = EvaluationData("made up", "0" * 64, ITEMS)
 
 
 @pytest.fixture(scope="session")
-def opened(tiny_bundle: TinyBundle) -> Opened:
+def opened(tiny_bundle: TinyBundle) -> OpenBundle:
     return open_bundle(tiny_bundle.small, "none")
 
 
@@ -42,7 +43,7 @@ def named(*systems: str) -> list[Named]:
     return [Named(system, system, FAST) for system in systems]
 
 
-def test_every_system_answers_every_item(opened: Opened, tmp_path: Path) -> None:
+def test_every_system_answers_every_item(opened: OpenBundle, tmp_path: Path) -> None:
     written = generate_outputs(opened.generator, DATA, named("s2s", "cod3s-mmi-mmi"), tmp_path)
     assert [(own.relation, own.source) for own in written["s2s"]] == [(one.relation, one.source) for one in ITEMS]
     assert (tmp_path / "s2s.jsonl").is_file()
@@ -59,7 +60,7 @@ def test_every_system_answers_every_item(opened: Opened, tmp_path: Path) -> None
 
 
 def test_an_evaluation_goes_on_after_the_last_whole_system(
-    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: OpenBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = generate_outputs(opened.generator, DATA, named("s2s"), tmp_path)
     stamp = (tmp_path / "s2s.jsonl").stat().st_mtime_ns
@@ -87,11 +88,11 @@ def test_an_evaluation_goes_on_after_the_last_whole_system(
 def test_outputs_of_other_settings_never_mix(tmp_path: Path) -> None:
     check_run(tmp_path, {"data": 1, "options": 2})
     check_run(tmp_path, {"data": 1, "options": 2})
-    with pytest.raises(Cod3sError, match="another options"):
+    with pytest.raises(Cod3sError, match="different options"):
         check_run(tmp_path, {"data": 1, "options": 3})
 
 
-def test_the_oracle_writes_in_the_gold_bin(opened: Opened, tmp_path: Path) -> None:
+def test_the_oracle_writes_in_the_gold_bin(opened: OpenBundle, tmp_path: Path) -> None:
     written = generate_outputs(opened.generator, DATA, named("cod3s-oracle-mmi"), tmp_path)
     gold = opened.generator.signer.signatures([item.target for item in ITEMS])
     assert [[answer.signature for answer in own.answers] for own in written["cod3s-oracle-mmi"]] == [
@@ -102,7 +103,7 @@ def test_the_oracle_writes_in_the_gold_bin(opened: Opened, tmp_path: Path) -> No
         generate_outputs(opened.generator, blind, named("cod3s-oracle-mmi"), tmp_path / "blind")
 
 
-def test_likelihoods_are_those_of_the_engine_in_any_batch(opened: Opened) -> None:
+def test_likelihoods_are_those_of_the_engine_in_any_batch(opened: OpenBundle) -> None:
     model = opened.judges.model
     assert model is not None
     pairs = [Pair(item.relation, item.source, item.target) for item in ITEMS]
@@ -118,7 +119,7 @@ def test_likelihoods_are_those_of_the_engine_in_any_batch(opened: Opened) -> Non
     assert together[0].forward == pytest.approx(score.log_prob / score.length, abs=0.02)
 
 
-def test_a_trained_model_prefers_the_effect_that_its_grammar_has(opened: Opened) -> None:
+def test_a_trained_model_prefers_the_effect_that_its_grammar_has(opened: OpenBundle) -> None:
     model = opened.judges.model
     assert model is not None
     right, wrong = [], []
@@ -133,7 +134,7 @@ def test_a_trained_model_prefers_the_effect_that_its_grammar_has(opened: Opened)
     assert np.mean(preferred) > 0.7
 
 
-def test_a_relation_that_the_bundle_lacks_has_no_likelihood(opened: Opened) -> None:
+def test_a_relation_that_the_bundle_lacks_has_no_likelihood(opened: OpenBundle) -> None:
     model = opened.judges.model
     assert model is not None
     (scores,) = model.score_pairs([Pair("reply", "hello", "hi")])
@@ -141,7 +142,7 @@ def test_a_relation_that_the_bundle_lacks_has_no_likelihood(opened: Opened) -> N
     assert scores.backward is None
 
 
-def test_questions_are_answered_by_every_scorer(opened: Opened) -> None:
+def test_questions_are_answered_by_every_scorer(opened: OpenBundle) -> None:
     question = Question("1", SOURCES[0], "effect", ("the baker slept in the garden at home", "snow fell"), 0)
     data = EvaluationData("made up", "", ITEMS, (question,))
     summary = evaluate_outputs({}, data, opened.judges, sizes=(3,))
@@ -157,7 +158,7 @@ def test_questions_are_answered_by_every_scorer(opened: Opened) -> None:
 
 
 def test_signature_inference_is_better_than_guessing_the_largest_bins(
-    opened: Opened, tiny_bundle: TinyBundle
+    opened: OpenBundle, tiny_bundle: TinyBundle
 ) -> None:
     items = [
         Item("effect", f"the {who} {event} near the lake", f"the {who} {effect} near the lake")
@@ -165,7 +166,7 @@ def test_signature_inference_is_better_than_guessing_the_largest_bins(
         for event, effects in EVENTS.items()
         for effect in effects
     ]
-    found = score_guessing(tiny_bundle.small, opened.models, opened.generator.signer, items, FAST)
+    found = score_recall(opened, items, FAST)
     assert set(found) == {"beam", "mmi", MOST_FREQUENT}
     recalls = {
         name: {(row.depth, row.radius): row.recall for row in own["effect"].recalls} for name, own in found.items()
@@ -203,7 +204,9 @@ def test_the_pareto_front(points: list[tuple[float, float]], front: set[int], re
     assert pareto_front(points) == front, reason
 
 
-def test_a_sweep_has_a_point_for_each_setting_and_a_curve_for_each_axis(opened: Opened, tmp_path: Path) -> None:
+def test_a_sweep_has_a_point_for_each_setting_and_a_curve_for_each_axis(
+    opened: OpenBundle, tmp_path: Path
+) -> None:
     found = sweep({"tiny": opened}, DATA, tmp_path, axes={"min_hamming": [0, 4]}, base=FAST)
     write_sweep(tmp_path, found)
     record = json.loads((tmp_path / "sweep.json").read_text())
@@ -220,6 +223,40 @@ def write_data(folder: Path) -> Path:
     rows = [f"{item.source}\t{item.relation}\t{item.target}\n" for item in ITEMS]
     (folder / "data.tsv").write_text("source\trelation\ttarget\n" + "".join(rows))
     return folder / "data.tsv"
+
+
+def test_evaluate_is_called_from_python_and_runs_the_default_system_as_generate_does(
+    opened: OpenBundle, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    data = write_data(tmp_path)
+    remarks: list[str] = []
+    summary = evaluate(
+        data,
+        bundle=tiny_bundle.small,
+        systems=["cod3s", "cod3s-beam-mmi"],
+        limit=1,
+        output=tmp_path / "report",
+        sizes=[2],
+        second_encoder="none",
+        remark=remarks.append,
+    )
+    assert summary.data["items"] == dict.fromkeys(summary.data["items"], 1)
+    assert remarks == ["scoring the outputs"]
+    settings = summary.settings["systems"]
+    plain = opened.generator.generate(SOURCES[0], "effect", options=DEFAULT.with_values(k=2, seed=1234))
+    assert settings["cod3s"]["beam"] == plain.settings["beam"] == DEFAULT.beam
+    assert settings["cod3s-beam-mmi"]["beam"] == PAPER.beam
+    again = evaluate(outputs=[tmp_path / "report" / "outputs"], encoder="static", sizes=[2], output=None)
+    assert set(again.systems) == {"cod3s", "cod3s-beam-mmi"}
+    with pytest.raises(UsageError, match="nothing to evaluate"):
+        evaluate()
+
+
+def test_the_default_system_is_among_the_default_systems() -> None:
+    named = name_systems(DEFAULT_SYSTEMS, "", k=10, seed=1234)
+    assert (named[0].name, named[0].options.beam) == ("cod3s", DEFAULT.beam)
+    assert {system.options.beam for system in named[1:]} == {PAPER.beam}
+    assert name_systems(["cod3s"], "paper", k=10, seed=1234)[0].options.beam == PAPER.beam
 
 
 def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
@@ -284,8 +321,14 @@ def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can
     common = (data, "--bundle", folder, "--sets", "2", "--second-encoder", "none", "--relation", "effect")
     done = cod3s("evaluate", *common, "-o", "report", "--json")
     assert done.returncode == 0, done.stderr
-    assert "cod3s-mmi-mmi is left out: MMI needs" in done.stderr
-    assert set(json.loads(done.stdout)["systems"]) == {"s2s", "s2s-sigs", "s2s-rs", "cod3s-beam-beam"}
+    assert "cod3s-mmi-mmi is skipped: MMI needs" in done.stderr
+    assert set(json.loads(done.stdout)["systems"]) == {
+        "cod3s",
+        "s2s",
+        "s2s-sigs",
+        "s2s-rs",
+        "cod3s-beam-beam",
+    }
     asked = cod3s("evaluate", *common, "-o", "other", "--systems", "s2s,cod3s-mmi-mmi")
     assert asked.returncode == 1
     assert "MMI needs" in asked.stderr

@@ -28,14 +28,11 @@ from cod3s.cli.app import app
 from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
+from cod3s.judge.collect.app import Throttle
 from cod3s.judge.collect.assignment import Assignment, assignment_of
-from cod3s.judge.collect.guard import Guard, Throttle
-from cod3s.judge.collect.store import Store, database_url, open_store, timestamp
-from cod3s.judge.collect.tokens import matches, new_token, token_hash
-from cod3s.judge.study.checks import attention_checks
+from cod3s.judge.collect.store import Store, database_url, open_store
 from cod3s.judge.study.design import Made
-from cod3s.judge.study.items import answer_items, choose_questions, gold_items, mix
-from cod3s.judge.study.study import (
+from cod3s.judge.study.folder import (
     CHECK,
     Credit,
     Exclusion,
@@ -47,8 +44,11 @@ from cod3s.judge.study.study import (
     read_study,
     write_study,
 )
+from cod3s.judge.study.identities import matches, new_token, timestamp, token_hash
+from cod3s.judge.study.statements import answer_items, attention_checks, choose_questions, gold_items, mix
 from cod3s.records import Answer, AnswerSet
-from cod3s.serving.headers import HEADERS
+from cod3s.serving.address import Access
+from cod3s.serving.guard import HEADERS, Guard
 from conftest import ROOT, Run
 from judge_study import SYSTEMS, a_made_study, outputs_folder, served
 from postgresql_server import postgresql
@@ -393,7 +393,7 @@ def test_the_database_of_another_study_is_refused(url: str) -> None:
     ("url", "words"),
     [
         ("ratings.sqlite", "not the URL"),
-        ("mysql://localhost/x", "cannot be kept in 'mysql'"),
+        ("mysql://localhost/x", "cannot be stored in 'mysql'"),
         ("sqlite:////no/such/folder/x.sqlite", "cannot be opened"),
         ("postgresql://user:hunter2@127.0.0.1:1/x", "cannot be opened"),
     ],
@@ -639,9 +639,9 @@ def test_a_body_that_never_ends_frees_its_place() -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        guard = Guard(never, max_body=10, in_flight=1, body_seconds=0.01)
+        guard = Guard(never, access=Access(), max_body=10, in_flight=1, body_seconds=0.01)
         for _ in range(2):
-            await guard({"type": "http"}, anyio.sleep_forever, send)  # type: ignore[arg-type]
+            await guard({"type": "http", "method": "POST", "headers": []}, anyio.sleep_forever, send)  # type: ignore[arg-type]
         return sent
 
     statuses = [message["status"] for message in anyio.run(ask) if "status" in message]

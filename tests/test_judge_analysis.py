@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from cod3s.errors import Cod3sError
 from cod3s.judge.results.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
 from cod3s.judge.results.analysis import Analysis, analyse
-from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, held_out_mean, set_figures
-from cod3s.judge.results.report import FIGURE, SIMULATED_BANNER, write_report
-from cod3s.judge.results.tables import agreement_table, all_tables, plausibility_table
+from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, figure_labels, held_out_mean, set_figures
+from cod3s.judge.results.rating_report import FIGURE, SIMULATED_BANNER, write_report
+from cod3s.judge.results.rating_tables import agreement_table, all_tables, plausibility_table
+from cod3s.judge.study.folder import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
 from cod3s.judge.study.simulation import Crowd, Simulation, rate, score_probabilities, simulate
-from cod3s.judge.study.study import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
 from made_study import made_items, made_study
 
 NOBODY = Exclusion(None, None, None)
@@ -203,7 +203,7 @@ def test_no_ratings_are_an_error_with_a_way_out() -> None:
 
 
 def test_a_rating_of_an_unknown_item_is_refused() -> None:
-    with pytest.raises(Cod3sError, match="no item of this study"):
+    with pytest.raises(Cod3sError, match="not an item of this study"):
         analysed(made_study(), made_items({"x": 1}), rated("elsewhere", 1))
 
 
@@ -262,7 +262,7 @@ def test_the_studys_rule_excludes_and_both_figures_are_there(rule: Exclusion, re
     assert found.results.systems["effect"]["x"].figures["top1"].mean == 2
     assert found.everyone.systems["effect"]["x"].figures["top1"].mean == 3
     titles = [table.title for table in all_tables(found)]
-    assert "Plausibility, C→E, raters who count" in titles
+    assert "Plausibility, C→E, without excluded raters" in titles
     assert "Plausibility, C→E, all raters" in titles
     assert not analysed(made_study(exclusion=NOBODY), items, ratings).excluded
 
@@ -383,7 +383,7 @@ def test_a_crowd_of_one_rates_but_cannot_agree(items: list[Item]) -> None:
 
 @pytest.mark.parametrize("crowd", [Crowd(raters=0), Crowd(noise=-1), Crowd(raters=2, careless=3)])
 def test_an_impossible_crowd_is_refused(items: list[Item], crowd: Crowd) -> None:
-    with pytest.raises(Cod3sError, match="a crowd needs"):
+    with pytest.raises(Cod3sError, match="cannot simulate"):
         simulate(made_study(), items, crowd)
 
 
@@ -456,3 +456,17 @@ def test_the_papers_figures_stand_in_a_column_of_their_own() -> None:
     assert all(cell.published for cell in cells.values())
     assert "max of 10" not in table.columns  # no system has more than three answers
     assert "paper" not in plausibility_table(found.results, "reply", "all raters").columns
+
+
+@pytest.mark.parametrize(
+    ("most", "labels", "reason"),
+    [
+        (3, {"max3": "max of top 3"}, "the paper's small set"),
+        (10, {"max10": "max of 10", "best3of10": "mean of best 3 of 10"}, "the paper's large set"),
+        (5, {"max10": "max of 5", "best3of10": "mean of best 3 of 5"}, "--top 5"),
+        (2, {"top3": "mean of top 2", "max3": "max of top 2"}, "--top 2"),
+        (20, {"max10": "max of 10"}, "only ten count"),
+    ],
+)
+def test_labels_follow_the_number_of_rated_answers(most: int, labels: dict[str, str], reason: str) -> None:
+    assert labels.items() <= figure_labels(most).items(), reason

@@ -17,13 +17,12 @@ from typer.testing import CliRunner
 from cod3s.cli.app import app
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.judge.collect.store import Store, database_url, open_store
-from cod3s.judge.exchange import mturk, potato, prolific, raw
+from cod3s.judge.exchange import mturk, potato, prolific, rating_files
 from cod3s.judge.exchange.incoming import BadRow, Incoming, import_ratings
-from cod3s.judge.exchange.pseudonyms import SIMULATED, pseudonyms
-from cod3s.judge.exchange.ratings_csv import read_ratings
-from cod3s.judge.exchange.spreadsheet import safe_cell
+from cod3s.judge.exchange.rating_files import read_ratings, safe_cell
 from cod3s.judge.results.raters import report_raters
-from cod3s.judge.study.study import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
+from cod3s.judge.study.folder import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
+from cod3s.judge.study.identities import SIMULATED, pseudonyms
 from conftest import Run
 from made_study import made_items, made_study
 
@@ -67,7 +66,7 @@ def test_hits_hold_every_item_once_and_two_checks_each() -> None:
 
 
 def test_a_hit_without_place_for_answers_is_refused() -> None:
-    with pytest.raises(Cod3sError, match="no place for answers"):
+    with pytest.raises(Cod3sError, match="no room for answers"):
         mturk.make_hits(ITEMS, per_hit=2, checks=2, seed=1)
 
 
@@ -218,13 +217,13 @@ def test_a_folder_without_annotations_is_said(tmp_path: Path) -> None:
 
 
 BAD = (
-    ("w,nowhere,3", "'nowhere' is no item of this study"),
+    ("w,nowhere,3", "'nowhere' is not an item of this study"),
     (f"w,{ITEMS[0].id},6", "the score 6 is not between 0 and 5"),
     (f"w,{ITEMS[0].id},-1", "the score -1 is not between 0 and 5"),
-    (f"w,{ITEMS[0].id},good", "'good' is no score"),
-    (f"w,{ITEMS[0].id},2.5", "'2.5' is no score"),
-    (f"w,{ITEMS[0].id},", "'' is no score"),
-    (f",{ITEMS[0].id},3", "no rater is named"),
+    (f"w,{ITEMS[0].id},good", "'good' is not a whole number"),
+    (f"w,{ITEMS[0].id},2.5", "'2.5' is not a whole number"),
+    (f"w,{ITEMS[0].id},", "'' is not a whole number"),
+    (f",{ITEMS[0].id},3", "the rater is missing"),
     (f"a,{ITEMS[1].id},3", f"a rates {ITEMS[1].id} a second time"),
 )
 
@@ -293,9 +292,9 @@ def filled(store: Store) -> dict[str, str]:
 
 def test_exported_ratings_are_anonymous_and_complete(tmp_path: Path, store: Store) -> None:
     names = filled(store)
-    rows = raw.rating_rows(ITEMS, store.ratings(), names)
-    raw.write_ratings_csv(tmp_path / "r.csv", rows)
-    raw.write_ratings_parquet(tmp_path / "r.parquet", rows)
+    rows = rating_files.rating_rows(ITEMS, store.ratings(), names)
+    rating_files.write_ratings_csv(tmp_path / "r.csv", rows)
+    rating_files.write_ratings_parquet(tmp_path / "r.parquet", rows)
     text = (tmp_path / "r.csv").read_text()
     for secret in ("Alice", "5f0prolificid", "id-one", "id-two", "2020-01"):
         assert secret not in text
@@ -305,12 +304,12 @@ def test_exported_ratings_are_anonymous_and_complete(tmp_path: Path, store: Stor
         assert [{name: str(value) for name, value in row.items()} for row in table] == list(csv.DictReader(stream))
     assert {row["rater"] for row in table} == set(names.values())
     assert len(table) == 2 * len(ITEMS)
-    assert rows == raw.rating_rows(ITEMS, list(reversed(store.ratings())), names)
+    assert rows == rating_files.rating_rows(ITEMS, list(reversed(store.ratings())), names)
 
 
 def test_our_own_export_comes_back_as_the_same_ratings(tmp_path: Path, store: Store) -> None:
     names = filled(store)
-    raw.write_ratings_csv(tmp_path / "r.csv", raw.rating_rows(ITEMS, store.ratings(), names))
+    rating_files.write_ratings_csv(tmp_path / "r.csv", rating_files.rating_rows(ITEMS, store.ratings(), names))
     history = store.history()
     done = import_ratings(store, STUDY, ITEMS, read_ratings(tmp_path / "r.csv"))
     assert (done.ratings, done.added) == (2 * len(ITEMS), 0)
@@ -327,12 +326,14 @@ def test_simulated_ratings_stay_simulated_and_among_themselves(tmp_path: Path, s
     rater = Rater("one", SIMULATED, "2020-01-01", external="one")
     store.add([rater], [Rating("one", ITEMS[0].id, 3, 1.0, "2020-01-01", key="k")])
     path = tmp_path / "r.csv"
-    raw.write_ratings_csv(path, raw.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters())))
+    rating_files.write_ratings_csv(
+        path, rating_files.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters()))
+    )
     with open_store(f"sqlite:///{tmp_path / 'other.sqlite'}", STUDY) as other:
         import_ratings(other, STUDY, ITEMS, read_ratings(path))
         assert [own.origin for own in other.raters()] == [SIMULATED]
     path.write_text(f"rater,item,score\na person,{ITEMS[0].id},3\n")
-    with pytest.raises(Cod3sError, match="may not be mixed"):
+    with pytest.raises(Cod3sError, match="cannot be mixed"):
         import_ratings(store, STUDY, ITEMS, read_ratings(path))
 
 
@@ -346,8 +347,8 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 def test_formulas_from_a_models_answers_are_texts_in_the_export(tmp_path: Path) -> None:
     item = Item("i1", ANSWER, "=HYPERLINK(1), so.", "effect", "=HYPERLINK(1)", "-1", of=(Credit("@x", 1, None),))
-    rows = raw.rating_rows([item], [Rating("r", "i1", 3, 1.0, "2020")], {"r": "r-1"})
-    raw.write_ratings_csv(tmp_path / "r.csv", rows)
+    rows = rating_files.rating_rows([item], [Rating("r", "i1", 3, 1.0, "2020")], {"r": "r-1"})
+    rating_files.write_ratings_csv(tmp_path / "r.csv", rows)
     with (tmp_path / "r.csv").open(newline="") as stream:
         row = next(csv.DictReader(stream))
     assert (row["statement"], row["source"], row["target"]) == (
@@ -376,7 +377,7 @@ def test_prolific_gets_the_link_the_code_and_who_may_be_paid(tmp_path: Path, sto
     with (tmp_path / "p" / prolific.PARTICIPANTS).open(newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert (row["participant_id"], row["finished"], row["ratings"]) == ("5f0prolificid", "yes", "64")
-    with pytest.raises(Cod3sError, match="no address"):
+    with pytest.raises(Cod3sError, match="must be the address"):
         prolific.write_prolific(tmp_path / "q", study, ITEMS, [], {}, "")
 
 
@@ -405,7 +406,7 @@ def test_a_study_is_rehearsed_from_simulation_to_report(folder: Path, tmp_path: 
     assert own["x"]["top3"]["mean"] < own["y"]["top3"]["mean"]
     assert found["everyone"]["agreement"]["all"]["alpha"] == pytest.approx(truth["alpha"], abs=0.15)
     assert "SIMULATED" in (tmp_path / "report" / "report.html").read_text()
-    with pytest.raises(Cod3sError, match="raters already"):
+    with pytest.raises(Cod3sError, match="already has raters"):
         run("simulate", folder)
 
 
@@ -428,7 +429,7 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mturk" / "notes.txt").write_text("mine")
     run("export", folder, "--to", "mturk", "-o", tmp_path / "mturk")
     assert (tmp_path / "mturk" / "notes.txt").read_text() == "mine"  # an export replaces only its own files
-    with pytest.raises(Cod3sError, match="'mturc' is not known") as error:
+    with pytest.raises(Cod3sError, match="unknown value 'mturc' for --to") as error:
         run("export", folder, "--to", "mturc", "-o", tmp_path / "x")
     assert "mturk" in error.value.hint
 

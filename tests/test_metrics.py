@@ -22,6 +22,7 @@ from cod3s.metrics.fidelity import (
 )
 from cod3s.metrics.inference import Guess, score_inference
 from cod3s.metrics.lexical import bleu, bleu_diversity, distinct_ngrams, lexical_settings, self_bleu
+from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
 from cod3s.metrics.plausibility import (
     SCORERS,
     PairScores,
@@ -380,3 +381,38 @@ def test_semantic_metrics_tell_wording_from_meaning_where_lexical_ones_cannot(
     assert found["cosine distance, fast:all-MiniLM-L6-v2"] > 0.88
     assert found["Vendi score, fast:all-MiniLM-L6-v2"] > 0.88
     assert found["cosine distance, static:wordllama-l2-supercat-256"] > 0.83
+
+
+CLASSES: list[tuple[list[list[float]], list[int], str]] = [
+    ([], [], "no answers"),
+    ([[0.0]], [0], "one answer"),
+    ([[0, 0.05], [0.05, 0]], [0, 0], "closer than the bar"),
+    ([[0, 0.1], [0.1, 0]], [0, 1], "at the bar: not closer"),
+    ([[0, 0.09, 0.2], [0.09, 0, 0.09], [0.2, 0.09, 0]], [0, 0, 0], "like the second, which is like the first"),
+    ([[0, 0.2, 0.09], [0.2, 0, 0.09], [0.09, 0.09, 0]], [0, 1, 0], "like both: it joins the earliest"),
+]
+
+
+@pytest.mark.parametrize(("distances", "classes", "reason"), CLASSES, ids=[row[2] for row in CLASSES])
+def test_answers_fall_into_classes_in_order(distances: list[list[float]], classes: list[int], reason: str) -> None:
+    found = equivalence_classes(np.array(distances, np.float64).reshape(len(distances), len(distances)))
+    assert found == classes
+    assert distinct_classes(found) == len(set(classes))
+
+
+@pytest.mark.parametrize(
+    ("classes", "k", "qualities", "wanted", "reason"),
+    [
+        ([], 3, None, 0.0, "no answers"),
+        ([0, 1, 2], 3, None, 1.0, "all new: the weights sum to 1"),
+        ([0, 0, 0], 3, None, 1 / 2.44, "1 of 1 + .8 + .64"),
+        ([0, 0, 1], 3, None, 1.64 / 2.44, "the first and the third"),
+        ([0, 1], 3, None, 1.8 / 2.44, "a missing answer adds nothing"),
+        ([0, 1, 2], 2, None, 1.0, "only the first k count"),
+        ([0, 0, 1], 3, [0.5, 9.0, 1.0], (0.5 + 0.64) / 2.44, "a repeat adds nothing, however good"),
+    ],
+)
+def test_utility_discounts_later_answers_and_repeats(
+    classes: list[int], k: int, qualities: list[float] | None, wanted: float, reason: str
+) -> None:
+    assert utility(classes, k, qualities) == pytest.approx(wanted), reason

@@ -15,18 +15,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cod3s.decode.generator import Generator, load
+from cod3s.serving.refusals import add_error_handlers
 from cod3s.web.app import create_app
-from cod3s.web.errors import add_error_handlers
-from cod3s.web.gate import Gate
 from cod3s.web.limits import Limits
-from cod3s.web.lines import JsonLines
+from cod3s.web.queue import JsonLines, WorkQueue
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving, wait_until
 
 Steps = Callable[[], Iterator[dict[str, Any]]]
 
 
-def app_of(gate: Gate, steps: Steps) -> FastAPI:
+def app_of(gate: WorkQueue, steps: Steps) -> FastAPI:
     """Work of a test's own behind the real gate, streamed and not."""
     app = FastAPI()
     add_error_handlers(app)
@@ -67,7 +66,7 @@ class Held:
 
 
 def test_so_many_work_so_many_wait_and_the_next_is_sent_away() -> None:
-    gate, work = Gate(Limits(at_once=2, waiting=3)), Held()
+    gate, work = WorkQueue(Limits(at_once=2, waiting=3)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(httpx.get, f"{address}/last", timeout=30, trust_env=False) for _ in range(5)]
         wait_until(lambda: gate.taken == 5)
@@ -85,7 +84,7 @@ def test_so_many_work_so_many_wait_and_the_next_is_sent_away() -> None:
 
 @pytest.mark.parametrize("route", ["last", "stream"])
 def test_a_client_that_leaves_frees_its_place(route: str) -> None:
-    gate = Gate(Limits(at_once=1, waiting=0))
+    gate = WorkQueue(Limits(at_once=1, waiting=0))
     with serving(app_of(gate, endless)) as address:
         with suppress(httpx.ReadTimeout), httpx.stream("GET", f"{address}/{route}", timeout=0.5) as reply:
             next(reply.iter_lines())  # a stream is left after its first line, the other while nothing comes
@@ -94,7 +93,7 @@ def test_a_client_that_leaves_frees_its_place(route: str) -> None:
 
 
 def test_a_client_that_leaves_while_it_waits_frees_its_place() -> None:
-    gate, work = Gate(Limits(at_once=1, waiting=1)), Held()
+    gate, work = WorkQueue(Limits(at_once=1, waiting=1)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(1) as pool:
         first = pool.submit(httpx.get, f"{address}/last", timeout=30)
         wait_until(lambda: work.running == 1)
@@ -106,7 +105,7 @@ def test_a_client_that_leaves_while_it_waits_frees_its_place() -> None:
 
 
 def test_what_takes_too_long_is_ended_with_a_status() -> None:
-    gate = Gate(Limits(seconds=0.3))
+    gate = WorkQueue(Limits(seconds=0.3))
     with serving(app_of(gate, endless)) as address:
         late = httpx.get(f"{address}/last")
         assert late.status_code == 504
@@ -115,7 +114,7 @@ def test_what_takes_too_long_is_ended_with_a_status() -> None:
 
 
 def test_a_stream_that_takes_too_long_ends_with_a_line_that_says_so() -> None:
-    gate = Gate(Limits(seconds=0.3))
+    gate = WorkQueue(Limits(seconds=0.3))
     with serving(app_of(gate, endless)) as address:
         reply = httpx.get(f"{address}/stream")
         *made, last = map(json.loads, reply.text.splitlines())
@@ -127,7 +126,7 @@ def test_a_stream_that_takes_too_long_ends_with_a_line_that_says_so() -> None:
 
 
 def test_who_waits_too_long_is_sent_away() -> None:
-    gate, work = Gate(Limits(at_once=1, waiting=1, seconds=0.5)), Held()
+    gate, work = WorkQueue(Limits(at_once=1, waiting=1, seconds=0.5)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(httpx.get, f"{address}/last", timeout=30) for _ in range(2)]
         wait_until(lambda: gate.taken == 2)
@@ -146,7 +145,7 @@ def test_waiting_takes_nothing_off_the_time_for_the_work() -> None:
         time.sleep(0.3)
         yield {"event": "done"}
 
-    gate = Gate(Limits(at_once=1, waiting=8, seconds=1.0))
+    gate = WorkQueue(Limits(at_once=1, waiting=8, seconds=1.0))
     with serving(app_of(gate, short)) as address, ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(httpx.get, f"{address}/last", timeout=30) for _ in range(8)]
         came = [one.result().status_code for one in asked]
@@ -164,7 +163,7 @@ def test_an_error_on_the_way_is_a_line_and_one_before_it_a_status() -> None:
         raise ZeroDivisionError("a bug")
 
     for work, status in ((broken, 500), (breaks, 200)):
-        gate = Gate(Limits())
+        gate = WorkQueue(Limits())
         with serving(app_of(gate, work)) as address:
             reply = httpx.get(f"{address}/stream")
             assert reply.status_code == status

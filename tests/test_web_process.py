@@ -124,7 +124,7 @@ def test_fifty_clients_at_once_get_answers_or_are_told_to_wait(tiny_bundle: Tiny
 def test_a_body_that_drips_is_not_waited_for(tiny_bundle: TinyBundle) -> None:
     with serve("--bundle", tiny_bundle.small, "--seconds", "1") as (_, line):
         host, port = address_in(line).removeprefix("http://").strip("/").split(":")
-        fields = "Host: x\r\nContent-Type: application/json\r\nContent-Length: 90"
+        fields = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 90"
         with socket.create_connection((host, int(port)), timeout=30) as client:
             client.sendall(f'POST /api/generate HTTP/1.1\r\n{fields}\r\n\r\n{{"text": "it'.encode())
             assert client.recv(100).startswith(b"HTTP/1.1 408")

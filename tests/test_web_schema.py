@@ -32,7 +32,9 @@ QUESTIONS = ("/api/generate", "/api/stream", "/api/compare")
 @pytest.fixture(scope="module")
 def described(tiny_bundle: TinyBundle) -> Any:
     limits = Limits(text=60, k=3, beams=8, tokens=8, candidates=5, body=16384)
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(load(tiny_bundle.small), limits))
+    return schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(load(tiny_bundle.small), limits, allowed_hosts=["testserver"])
+    )
 
 
 def test_the_description_has_these_routes(described: Any) -> None:

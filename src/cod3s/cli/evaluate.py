@@ -1,5 +1,6 @@
 """`cod3s evaluate`: the paper's tables on any bundle, any data, or anybody's outputs."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,6 @@ from cod3s.errors import UsageError, require
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.evaluate.items import EvaluationData
-    from cod3s.evaluate.opened import Opened
     from cod3s.evaluate.summary import Summary
     from cod3s.evaluate.tables import Table
 
@@ -21,18 +20,15 @@ DataArgument = Annotated[
     typer.Argument(help="COPA's XML; SuperGLUE COPA or e-CARE JSONL; .tsv, .csv, .jsonl with `source`; .txt."),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Use the first so many sources of each relation.")
+    int | None, typer.Option("--limit", min=1, help="Use only the first sources of each relation.")
 ]
 RelationOption = Annotated[
-    str, typer.Option("--relation", help="The relation of sources whose file does not say it.")
+    str, typer.Option("--relation", help="The relation of sources whose file does not name it.")
 ]
 SecondOption = Annotated[
-    str, typer.Option("--second-encoder", help="Measures semantic diversity independently; none for no such.")
+    str, typer.Option("--second-encoder", help="Measures semantic diversity independently; or none.")
 ]
-PresetOption = Annotated[
-    str, typer.Option("--preset", help="Decoding options that a system's name leaves open: paper or default.")
-]
-SeedOption = Annotated[int, seed_option("Of sampling and of the bootstrap.")]
+SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,37 +40,39 @@ def register(app: typer.Typer) -> None:
 def evaluate(
     data: DataArgument = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The report folder; goes on with one begun.")
+        Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
     systems: Annotated[
-        str, typer.Option("--systems", help="With commas; default the rows of the paper's tables but DPC.")
+        str, typer.Option("--systems", help="With commas; default cod3s and the paper's rows but DPC.")
     ] = "",
     outputs: Annotated[
         list[Path] | None,
-        typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeat it."),
+        typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
     ] = None,
     questions: Annotated[
-        list[Path] | None, typer.Option("--questions", help="More questions to choose in; repeat it.")
+        list[Path] | None, typer.Option("--questions", help="More questions to choose in; repeatable.")
     ] = None,
-    sets: Annotated[str, typer.Option("--sets", help="Sizes of the sets that are scored, with commas.")] = "3,10",
+    sets: Annotated[str, typer.Option("--sets", help="Sizes of the scored sets, with commas.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
         str, typer.Option("--encoder", "-e", help="For --from without --bundle; a bundle brings its own.")
     ] = "fast",
     second_encoder: SecondOption = "static",
-    preset: PresetOption = "paper",
+    preset: Annotated[
+        str, typer.Option("--preset", help="Options of all systems: paper or default; else paper, cod3s default.")
+    ] = "",
     seed: SeedOption = SEED,
     compare: Annotated[
-        tuple[Path, Path] | None, typer.Option("--compare", help="Compare two reports, do nothing else.")
+        tuple[Path, Path] | None, typer.Option("--compare", help="Only compare two reports.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Generate with every system, score what they wrote, and write a report: page, tables, figures, outputs.
+    """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.
 
-    Stopped at any moment, the same command goes on after the last system that was finished. With --from, outputs
-    are scored without a bundle; with --compare, two reports are held against each other.
+    If stopped, the same command continues after the last finished system. With --from, stored outputs are scored,
+    also without a bundle; with --compare, two reports are compared.
     """
     if compare:
         _compare(*compare, json=json)
@@ -82,32 +80,28 @@ def evaluate(
     if output is None:
         raise UsageError("no folder was given for the report", hint="add -o report/")
     if data is None and not outputs:
-        raise UsageError("no data was given", hint="name a file of questions or sources, or outputs by --from")
+        raise UsageError("no data was given", hint="name a file of questions or sources, or outputs with --from")
     sizes = numbers(sets, "--sets")
-    if min(sizes) < 1:
-        raise UsageError(f"a set of {min(sizes)} answers cannot be scored", hint="--sets 3,10")
     require_evaluation()
-    wanted = [read_one(path, relation) for path in questions or []]
-    if outputs:
-        summary = _score_stored(
-            data, output, outputs, bundle, encoder, second_encoder, sizes, seed, wanted, relation
-        )
-    else:
-        from cod3s.decode.config import find_preset
-        from cod3s.evaluate import evaluate as generate_and_score
+    from cod3s.evaluate.evaluation import evaluate as run_evaluation
 
-        assert data is not None  # looked at above
-        summary = generate_and_score(
-            read_one(data, relation).first(limit),
-            output,
-            open_one(bundle, second_encoder),
+    with ExitStack() as stack:
+        summary = run_evaluation(
+            data,
+            bundle=bundle,
+            outputs=outputs or (),
             systems=list(dict.fromkeys(name.strip() for name in systems.split(","))) if systems else (),
-            options=find_preset(preset),
+            limit=limit,
+            output=output,
+            relation=relation,
+            questions=questions or (),
             sizes=sizes,
+            encoder=encoder,
+            second_encoder=second_encoder,
+            preset=preset,
             seed=seed,
-            questions=wanted,
-            stage=progress,
             remark=say,
+            progress=lambda total: stack.enter_context(progress("generating", total)),
         )
     say(f"report: {output / 'report.html'}")
     if json:
@@ -117,57 +111,9 @@ def evaluate(
 
 
 def require_evaluation() -> None:
-    """Say at once which install is missing."""
+    """Fail early if an optional library is missing."""
     for module in ("pyarrow", "sacrebleu", "scipy", "matplotlib", "jinja2"):
         require(module, "evaluate")
-
-
-def read_one(path: Path, relation: str) -> "EvaluationData":
-    """The data of a file."""
-    from cod3s.evaluate.items import read_data
-
-    return read_data(path, relation)
-
-
-def open_one(bundle: Path | None, second_encoder: str) -> "Opened":
-    """The bundle that was named, or the one in the package."""
-    from cod3s.bundle import default_bundle
-    from cod3s.evaluate.opened import open_bundle
-
-    return open_bundle(bundle or default_bundle(), second_encoder)
-
-
-def _score_stored(
-    data: Path | None,
-    output: Path,
-    outputs: list[Path],
-    bundle: Path | None,
-    encoder: str,
-    second_encoder: str,
-    sizes: list[int],
-    seed: int,
-    questions: "list[EvaluationData]",
-    relation: str,
-) -> "Summary":
-    from cod3s.encode import load_encoder
-    from cod3s.evaluate.evaluation import Judges, evaluate_outputs
-    from cod3s.evaluate.opened import open_second
-    from cod3s.evaluate.outputs import read_systems, sources_of
-    from cod3s.evaluate.report import write_report
-
-    written = read_systems(outputs)
-    if bundle:
-        judges = open_one(bundle, second_encoder).judges
-    else:
-        first = load_encoder(encoder)
-        judges = Judges(first, open_second(second_encoder, first))
-    answered = sources_of(written, read_one(data, relation) if data else None)
-    with progress("scoring", len(written)) as advance:
-        summary = evaluate_outputs(
-            written, answered, judges, sizes=sizes, seed=seed, more_questions=questions, progress=advance
-        )
-    write_report(output, summary, written, answered.items)
-    return summary
 
 
 def _print_summary(summary: "Summary") -> None:
@@ -181,11 +127,12 @@ def _print_summary(summary: "Summary") -> None:
 
 
 def print_cells(table: "Table", caption: str) -> None:
-    """A report's table on the terminal; * marks what no other system is significantly better than."""
+    """Print a report's table; a star marks what the report sets in bold, and the caption says what that means."""
     rows = [
         [" / ".join(part.text + "*" * part.strong for part in cell.parts) for cell in row] for row in table.rows
     ]
-    print_table(table.title, table.columns, rows, caption)
+    starred = any(part.strong for row in table.rows for cell in row for part in cell.parts)
+    print_table(table.title, table.columns, rows, f"* {table.bold}\n{caption}" if starred else caption)
 
 
 def _compare(a: Path, b: Path, json: bool) -> None:
@@ -199,4 +146,4 @@ def _compare(a: Path, b: Path, json: bool) -> None:
         return
     for name, (left, right) in settings.items():
         say(f"{name} differs: {left} and {right}")
-    print_cells(table, table.note)
+    print_cells(table, "")

@@ -1,4 +1,4 @@
-"""`cod3s judge`: make a study of human plausibility ratings, and serve its pages."""
+"""`cod3s judge new|serve`: create a study of human plausibility ratings, and serve its pages."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli import judge_results
-from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
+from cod3s.cli.judge_results import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
+from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
 from cod3s.options import SEED
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Human plausibility studies: make one, collect ratings, analyse them.")
+    group = typer.Typer(help="Human plausibility studies: create one, collect ratings, analyse them.")
     group.command("new", epilog="Example: cod3s judge new outputs/*.jsonl -o study/ --copa copa-dev.xml")(new)
     group.command("serve", epilog="Example: cod3s judge serve study/ --port 8001")(serve)
     judge_results.register(group)
@@ -28,56 +29,52 @@ def new(
     outputs: Annotated[
         list[Path], typer.Argument(help="Files or folders of answers: the JSON lines of `cod3s generate --json`.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to make.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create.")],
     name: Annotated[
-        str, typer.Option("--name", help="What raters see above the page; default the folder's.")
+        str, typer.Option("--name", help="The title that raters see; default the folder's name.")
     ] = "",
-    raters: Annotated[int, typer.Option("--raters", min=1, help="Raters an item; the paper has 4.")] = 4,
-    per_rater: Annotated[int, typer.Option("--per-rater", min=1, help="Items a rater, checks not counted.")] = 50,
+    raters: Annotated[int, typer.Option("--raters", min=1, help="Raters per item; the paper has 4.")] = 4,
+    per_rater: Annotated[int, typer.Option("--per-rater", min=1, help="Items per rater, without checks.")] = 50,
     top: Annotated[
         list[str] | None,
-        typer.Option(
-            "--top", help="How many of a source's answers are rated: 3, or cod3s=10 for one system; repeat."
-        ),
+        typer.Option("--top", help="Rated answers per source: 3, or cod3s=10 for one system; repeatable."),
     ] = None,
     copa: Annotated[
         Path | None, typer.Option("--copa", help="Questions whose right and wrong alternatives are mixed in.")
     ] = None,
     gold: Annotated[
-        int | None, typer.Option("--gold", min=1, help="So many of them; default those that the outputs answer.")
+        int | None, typer.Option("--gold", min=1, help="How many of them; default those that the outputs answer.")
     ] = None,
-    checks: Annotated[int, typer.Option("--checks", min=0, help="Attention checks that every rater meets.")] = 3,
+    checks: Annotated[int, typer.Option("--checks", min=0, help="Attention checks per rater.")] = 3,
     max_failed_checks: Annotated[
-        int, typer.Option("--max-failed-checks", min=0, help="Raters who fail more are excluded.")
+        int, typer.Option("--max-failed-checks", min=0, help="Exclude raters who fail more.")
     ] = 1,
     min_seconds: Annotated[
-        float, typer.Option("--min-seconds", min=0, help="Raters whose median time is lower are excluded.")
+        float, typer.Option("--min-seconds", min=0, help="Exclude raters whose median time is lower.")
     ] = 1.0,
     min_gold_gap: Annotated[
         float | None,
-        typer.Option("--min-gold-gap", help="Raters who score right above wrong by less are excluded."),
+        typer.Option("--min-gold-gap", help="Exclude raters who score right less than this above wrong."),
     ] = None,
     instructions: Annotated[
-        Path | None, typer.Option("--instructions", help="Text that raters read first; default a written one.")
+        Path | None, typer.Option("--instructions", help="Text that raters read first; there is a default.")
     ] = None,
     template: Annotated[
         list[str] | None,
-        typer.Option("--template", help='How a relation of your own reads: "reply={source} {target}"; repeat it.'),
+        typer.Option("--template", help='Statement of your own relation: "reply={source} {target}"; repeatable.'),
     ] = None,
-    code: Annotated[str, typer.Option("--code", help="The completion code; default a random one.")] = "",
-    seed: Annotated[int, seed_option("Of the order and of what is drawn by lot.")] = SEED,
+    code: Annotated[str, typer.Option("--code", help="The completion code; default random.")] = "",
+    seed: Annotated[int, seed_option("Seed of the order and of random choices.")] = SEED,
     json: JsonOption = False,
 ) -> None:
-    """Make a blind study from stored outputs: every statement once, systems, gold items and checks mixed.
+    """Create a blind study from stored outputs: every statement once, with systems, gold items and checks mixed.
 
-    What is fixed here, such as who will be excluded, cannot be changed after ratings came in. The admin token is
-    printed once.
+    What you fix here, such as the rule for exclusion, cannot be changed later. The admin token is printed once.
     """
     require_judge()
     from cod3s.files.disk import open_text
-    from cod3s.judge.study.design import Design, make_study
-    from cod3s.judge.study.study import Exclusion
-    from cod3s.judge.study.wording import INSTRUCTIONS
+    from cod3s.judge.study.design import INSTRUCTIONS, Design, make_study
+    from cod3s.judge.study.folder import Exclusion
 
     text = INSTRUCTIONS
     if instructions is not None:
@@ -106,54 +103,59 @@ def new(
 def serve(
     study: StudyArgument,
     host: Annotated[
-        str, typer.Option("--host", help="0.0.0.0 lets others in; put a proxy with https before it.")
-    ] = ("127.0.0.1"),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = 8001,
+        str, typer.Option("--host", help="0.0.0.0 lets others in; put an https proxy in front of it.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8001,
+    allow_host: AllowHostOption = None,
     database: DatabaseOption = "",
     prolific: Annotated[
-        bool, typer.Option("--prolific", help="Raters come from Prolific, with its URL parameters, and only so.")
+        bool, typer.Option("--prolific", help="Admit only raters from Prolific, by its URL parameters.")
     ] = False,
     admin_token: Annotated[
-        bool, typer.Option("--admin-token", help="Print a new admin token, which holds until this server ends.")
+        bool, typer.Option("--admin-token", help="Print a new admin token, valid until this server ends.")
     ] = False,
 ) -> None:
-    """Serve the rater's page until ctrl-C; every rating is on the disk before its rater sees it as saved."""
+    """Serve the pages of a study until ctrl-C; every rating is on the disk before its rater sees it as saved."""
     require_judge()
-    from cod3s.judge.collect.app import ServerOptions
-    from cod3s.judge.collect.server import serve_study
-    from cod3s.judge.collect.tokens import new_token, token_hash
+    from cod3s.judge.collect.app import ServerOptions, serve_study
+    from cod3s.judge.study.identities import new_token, token_hash
 
     token = new_token() if admin_token else ""
-    options = ServerOptions(prolific=prolific, admin_token_hash=token_hash(token) if token else "")
+    options = ServerOptions(
+        host=host,
+        allowed_hosts=allow_host or (),
+        prolific=prolific,
+        admin_token_hash=token_hash(token) if token else "",
+    )
 
     def announce(address: str) -> None:
         entry = "/?PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
         say(f"raters: {address}{entry if prolific else '/'}")
         say(f"progress: {address}/admin" + (f"#{token}" if token else " (asks for the admin token)"))
-        say("ctrl-C ends it; every rating so far is saved")
+        say("ctrl-C to stop; every rating so far is saved")
 
-    serve_study(study, host=host, port=port, database=database, options=options, announce=announce)
+    serve_study(study, port=port, options=options, database=database, announce=announce)
 
 
 def _tops(texts: list[str]) -> dict[str, int]:
-    """By system, "" for those that are not named."""
-    found = {}
+    """Numbers of rated answers by system, "" for the systems that are not named."""
+    tops = {}
     for text in texts:
         system, _, number = text.rpartition("=")
         if not number.isdecimal() or int(number) < 1:
             raise UsageError(f"--top takes a number or SYSTEM=NUMBER, not {text!r}", hint="--top 3 --top cod3s=10")
-        found[system] = int(number)
-    return found or {"": 3}
+        tops[system] = int(number)
+    return tops
 
 
 def _templates(texts: list[str]) -> dict[str, str]:
     from cod3s.corpus.relations import find_relations
 
-    found = {}
+    templates = {}
     for text in texts:
         relation, _, template = text.partition("=")
-        found[relation] = find_relations(relation, template)[0].template
-    return found
+        templates[relation] = find_relations(relation, template)[0].template
+    return templates
 
 
 def _record(made: "Made", folder: Path) -> dict[str, object]:
@@ -177,8 +179,8 @@ def _describe(made: "Made", folder: Path) -> None:
     assert isinstance(items, dict)
     counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
     study = made.study
-    say(f"{folder}: {len(made.items)} items ({counts}), {study.raters_per_item} raters an item")
-    say(f"at least {made.raters_needed} raters with {study.per_rater} items each are needed")
+    say(f"{folder}: {len(made.items)} items ({counts}), {study.raters_per_item} raters per item")
+    say(f"needs at least {made.raters_needed} raters with {study.per_rater} items each")
     say(f"completion code: {study.completion_code}")
-    say(f"admin token, shown only now: {made.admin_token}")
+    say(f"admin token, shown only this once: {made.admin_token}")
     say(f"next: cod3s judge serve {folder}")

@@ -1,4 +1,4 @@
-"""`cod3s judge export|import|analyse|simulate`: ratings out of a study, into it, and what they say."""
+"""`cod3s judge export|import|analyse|simulate`: everything about ratings except collecting them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.evaluate import print_cells
-from cod3s.cli.judge_options import DatabaseOption, StudyArgument, require_judge
 from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
@@ -18,8 +17,13 @@ from cod3s.options import SEED
 if TYPE_CHECKING:
     from cod3s.judge.collect.store import Store
     from cod3s.judge.results.analysis import Analysis
-    from cod3s.judge.study.study import Item, Study
+    from cod3s.judge.study.folder import Item, Study
 
+StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
+DatabaseOption = Annotated[
+    str,
+    typer.Option("--database", help="Store of the ratings, such as postgresql://user@host/name; default a file."),
+]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
 
@@ -33,8 +37,8 @@ def register(group: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A study with its items and its store."""
+class OpenStudy:
+    """A study with its items and its open store."""
 
     study: "Study"
     items: "list[Item]"
@@ -42,22 +46,22 @@ class Opened:
 
     @property
     def names(self) -> dict[str, str]:
-        from cod3s.judge.exchange.pseudonyms import pseudonyms
+        from cod3s.judge.study.identities import pseudonyms
 
         return pseudonyms(self.study, self.store.raters())
 
 
 @contextmanager
-def opened(folder: Path, database: str) -> Iterator[Opened]:
+def open_study(folder: Path, database: str) -> Iterator[OpenStudy]:
     """The study in `folder` with its store open."""
     require_judge()
     from cod3s.judge.collect.store import database_url, open_store
-    from cod3s.judge.study.study import read_items, read_study
+    from cod3s.judge.study.folder import read_items, read_study
 
     study = read_study(folder)
     items = read_items(folder)
     with open_store(database_url(folder, database), study) as store:
-        yield Opened(study, items, store)
+        yield OpenStudy(study, items, store)
 
 
 def export(
@@ -65,22 +69,24 @@ def export(
     to: Annotated[str, typer.Option("--to", help="mturk, prolific or potato: a folder; csv or parquet: a file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder or file to write.")],
     per_hit: Annotated[
-        int, typer.Option("--per-hit", min=1, help="mturk: statements a HIT, checks included.")
+        int, typer.Option("--per-hit", min=1, help="mturk: statements per HIT, including checks.")
     ] = 20,
-    url: Annotated[str, typer.Option("--url", help="prolific: where raters reach `cod3s judge serve`.")] = "",
+    url: Annotated[
+        str, typer.Option("--url", help="prolific: the address where raters reach `cod3s judge serve`.")
+    ] = "",
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Write a study for another place where people rate, or its ratings without names.
+    """Export a study to another annotation platform, or its ratings without names.
 
-    mturk: a page with variables and a CSV of HITs. potato: items and a config. prolific: the study's description
-    and a list of who may be paid (which holds Prolific ids). csv, parquet: every rating, raters by pseudonyms.
+    mturk: a page with variables and a CSV of HITs. potato: items and a config. prolific: the description of the
+    study and a list of whom to pay (with Prolific ids). csv, parquet: every rating, with pseudonyms for raters.
     """
     _known(to, EXPORTS, "--to")
     if output.resolve() == study.resolve():
-        raise Cod3sError("an export into the study's own folder could overwrite it", hint="name another folder")
-    with opened(study, database) as own:
-        written = _export(own, to, output, per_hit, url)
+        raise Cod3sError("an export into the study's own folder could overwrite it", hint="choose another folder")
+    with open_study(study, database) as opened:
+        written = _export(opened, to, output, per_hit, url)
     if json:
         print_json({"to": to, "output": str(output), **written})
     else:
@@ -93,28 +99,30 @@ def import_(
     origin: Annotated[str, typer.Option("--from", help="mturk, potato, or csv with rater, item, score, seconds.")],
     skip_bad: Annotated[
         bool,
-        typer.Option("--skip-bad", help="Leave out what does not fit the study, instead of importing nothing."),
+        typer.Option("--skip-bad", help="Skip rows that do not fit the study instead of importing nothing."),
     ] = False,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Bring ratings from another place into the study, all or none; a file imported twice adds nothing."""
+    """Import ratings from another platform, all or none; importing a file twice adds nothing."""
     _known(origin, IMPORTS, "--from")
     from cod3s.judge.exchange.incoming import import_ratings
     from cod3s.judge.exchange.mturk import read_results
     from cod3s.judge.exchange.potato import read_annotations
-    from cod3s.judge.exchange.ratings_csv import read_ratings
+    from cod3s.judge.exchange.rating_files import read_ratings
 
     readers = {"mturk": read_results, "potato": read_annotations, "csv": read_ratings}
-    with opened(study, database) as own:
-        done = import_ratings(own.store, own.study, own.items, readers[origin](results), skip_bad=skip_bad)
+    with open_study(study, database) as opened:
+        done = import_ratings(
+            opened.store, opened.study, opened.items, readers[origin](results), skip_bad=skip_bad
+        )
     for row in done.bad:
-        say(f"left out, {row}")
+        say(f"skipped, {row}")
     if json:
         bad = [{"place": row.place, "reason": row.reason} for row in done.bad]
         print_json({"ratings": done.ratings, "added": done.added, "raters": done.raters, "bad": bad})
     else:
-        say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} left out")
+        say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} skipped")
 
 
 def analyse(
@@ -122,26 +130,26 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the page, the figure and the tables.")
     ] = None,
-    seed: Annotated[int, seed_option("Of the bootstrap.")] = SEED,
+    seed: Annotated[int, seed_option("Seed of the bootstrap.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
-    """What the ratings say: the paper's table 4 and figure 2, agreement, raters, and which differences are real.
+    """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and which differences are real.
 
-    Raters are excluded only by the rule that the study fixed before collection; the figures of everyone stand
-    beside.
+    Raters are excluded only by the rule that the study fixed before collection; the figures of everyone are shown
+    as well.
     """
     require_analysis()
-    with opened(study, database) as own:
-        found = _analyse(own, seed)
+    with open_study(study, database) as opened:
+        analysis = _analyse(opened, seed)
     if output is not None:
-        from cod3s.judge.results.report import write_report
+        from cod3s.judge.results.rating_report import write_report
 
-        say(f"report: {write_report(output, found)}")
+        say(f"report: {write_report(output, analysis)}")
     if json:
-        print_json(found.record())
+        print_json(analysis.record())
     else:
-        _print(found)
+        _print(analysis)
 
 
 def simulate(
@@ -151,88 +159,94 @@ def simulate(
         float, typer.Option("--noise", min=0, help="Standard deviation of a rating, in scores.")
     ] = 0.8,
     bias: Annotated[float, typer.Option("--bias", min=0, help="Standard deviation between raters.")] = 0.4,
-    careless: Annotated[int, typer.Option("--careless", min=0, help="So many of them do not read.")] = 0,
-    seed: Annotated[int, seed_option("Of everything that is drawn by lot.")] = SEED,
+    careless: Annotated[int, typer.Option("--careless", min=0, help="How many of them answer at random.")] = 0,
+    seed: Annotated[int, seed_option("Seed of all random choices.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Rehearse: fill the store with simulated ratings, and say what the analysis should find.
+    """Rehearse a study: fill its store with simulated ratings, and show what the analysis should find.
 
-    Only an empty store is taken, and every report on it says SIMULATED. Delete its ratings.sqlite, or use
-    another --database, for the real study.
+    The store must be empty, and every report on it says SIMULATED. For the real study, delete ratings.sqlite or
+    use another --database.
     """
     require("scipy", "judge")
-    with opened(study, database) as own:
+    with open_study(study, database) as opened:
         from cod3s.judge.study.simulation import Crowd
         from cod3s.judge.study.simulation import simulate as simulate_ratings
 
-        if own.store.raters():
+        if opened.store.raters():
             raise Cod3sError(
-                "the store has raters already, and simulated ratings may not be mixed with any",
-                hint="name another database: --database sqlite:///rehearsal.sqlite",
+                "the store already has raters, and simulated ratings cannot be mixed with others",
+                hint="use another database: --database sqlite:///rehearsal.sqlite",
             )
         crowd = Crowd(raters=raters, noise=noise, bias=bias, careless=careless, seed=seed)
-        made = simulate_ratings(own.study, own.items, crowd)
-        own.store.add(made.raters, made.ratings)
+        made = simulate_ratings(opened.study, opened.items, crowd)
+        opened.store.add(made.raters, made.ratings)
     if json:
         truth = {"levels": dict(made.levels), "alpha": made.alpha}
         print_json({"raters": len(made.raters), "ratings": len(made.ratings), **truth})
         return
     say(f"{len(made.ratings)} SIMULATED ratings of {len(made.raters)} raters")
     say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in made.levels.items()))
-    say("alpha of all raters should be near " + ("nothing" if made.alpha is None else f"{made.alpha:.2f}"))
+    say("expected alpha of all raters: " + ("undefined" if made.alpha is None else f"{made.alpha:.2f}"))
+
+
+def require_judge() -> None:
+    """Fail early if an optional library is missing."""
+    for module in ("pyarrow", "sqlalchemy", "fastapi", "uvicorn"):
+        require(module, "judge")
 
 
 def require_analysis() -> None:
-    """Say at once which install is missing."""
+    """Fail early if an optional library is missing."""
     for module in ("krippendorff", "scipy", "matplotlib", "jinja2"):
         require(module, "judge")
 
 
 def _known(name: str, names: tuple[str, ...], option: str) -> None:
     if name not in names:
-        raise UsageError(f"{option} {name!r} is not known", hint=did_you_mean(name, names))
+        raise UsageError(f"unknown value {name!r} for {option}", hint=did_you_mean(name, names))
 
 
-def _export(own: Opened, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:
-    """Write it; what was written, counted."""
-    from cod3s.judge.exchange import mturk, potato, prolific, raw
+def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:
+    """Write the export, and return the counts of what was written."""
+    from cod3s.judge.exchange import mturk, potato, prolific, rating_files
     from cod3s.judge.results.raters import report_raters
 
     if to == "mturk":
-        return {"HITs": mturk.write_batch(output, own.study, own.items, per_hit=per_hit)}
+        return {"HITs": mturk.write_batch(output, opened.study, opened.items, per_hit=per_hit)}
     if to == "potato":
-        potato.write_project(output, own.study, own.items)
-        return {"items": len(own.items)}
-    ratings, names = own.store.ratings(), own.names
+        potato.write_project(output, opened.study, opened.items)
+        return {"items": len(opened.items)}
+    ratings, names = opened.store.ratings(), opened.names
     if to == "prolific":
-        by_id = {item.id: item for item in own.items}
-        reports = report_raters(ratings, by_id, own.study.exclusion, names)
-        prolific.write_prolific(output, own.study, own.items, own.store.raters(), reports, url)
+        by_id = {item.id: item for item in opened.items}
+        reports = report_raters(ratings, by_id, opened.study.exclusion, names)
+        prolific.write_prolific(output, opened.study, opened.items, opened.store.raters(), reports, url)
         return {"raters": len(reports)}
-    rows = raw.rating_rows(own.items, ratings, names)
-    write = raw.write_ratings_csv if to == "csv" else raw.write_ratings_parquet
+    rows = rating_files.rating_rows(opened.items, ratings, names)
+    write = rating_files.write_ratings_csv if to == "csv" else rating_files.write_ratings_parquet
     write(output, rows)
     return {"ratings": len(rows)}
 
 
-def _analyse(own: Opened, seed: int) -> "Analysis":
-    from cod3s.judge.exchange.pseudonyms import SIMULATED
+def _analyse(opened: OpenStudy, seed: int) -> "Analysis":
     from cod3s.judge.results.analysis import analyse as analyse_ratings
+    from cod3s.judge.study.identities import SIMULATED
 
-    simulated = any(rater.origin == SIMULATED for rater in own.store.raters())
-    ratings = own.store.ratings()
-    return analyse_ratings(own.study, own.items, ratings, names=own.names, simulated=simulated, seed=seed)
+    simulated = any(rater.origin == SIMULATED for rater in opened.store.raters())
+    ratings = opened.store.ratings()
+    return analyse_ratings(opened.study, opened.items, ratings, names=opened.names, simulated=simulated, seed=seed)
 
 
-def _print(found: "Analysis") -> None:
-    from cod3s.judge.results.report import banner_of, report_line
-    from cod3s.judge.results.tables import agreement_table, counted, plausibility_table
+def _print(analysis: "Analysis") -> None:
+    from cod3s.judge.results.rating_report import banner_of, report_line
+    from cod3s.judge.results.rating_tables import agreement_table, counted, plausibility_table
 
-    if banner := banner_of(found):
+    if banner := banner_of(analysis):
         say(banner)
-    if found.excluded:
-        say(f"{len(found.excluded)} of {len(found.raters)} raters are excluded by the study's rule")
-    for relation in found.results.relations:
-        print_cells(plausibility_table(found.results, relation, counted(found)), report_line(found))
-    print_cells(agreement_table(found), report_line(found))
+    if analysis.excluded:
+        say(f"{len(analysis.excluded)} of {len(analysis.raters)} raters are excluded by the study's rule")
+    for relation in analysis.results.relations:
+        print_cells(plausibility_table(analysis.results, relation, counted(analysis)), report_line(analysis))
+    print_cells(agreement_table(analysis), report_line(analysis))

@@ -9,13 +9,19 @@ import typer
 
 from cod3s.cli.options import BundleOption
 from cod3s.errors import require
-from cod3s.serving.listener import link, listen
+from cod3s.serving.address import link, listen
 from cod3s.web.limits import Limits
 
 _LIMITS = "Limits"
 _DEFAULT = Limits()
-_GRACE_SECONDS = 5  # that open answers get when the server is told to end
-_REMEMBERED = 100_000  # hypotheses a model, 50 MB: a slider that only ranks anew is answered at once
+_GRACE_SECONDS = 5  # for unfinished answers when the server is told to end
+_REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
+
+
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="Also answer to this host name, for example that of a proxy; repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -24,28 +30,29 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     bundle: BundleOption = None,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 is all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8000,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8000,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     cors: Annotated[
-        list[str] | None, typer.Option("--cors", help="Let pages of this origin call the API; repeat it.")
+        list[str] | None, typer.Option("--cors", help="Let pages of this origin call the API; repeatable.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
+    allow_host: AllowHostOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
     at_once: Annotated[
-        int, typer.Option("--at-once", min=1, help="Requests worked on together.", rich_help_panel=_LIMITS)
+        int, typer.Option("--at-once", min=1, help="Requests worked on at once.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.at_once,
     waiting: Annotated[
         int, typer.Option("--waiting", min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.waiting,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=1, help="To wait, and again to be worked on.", rich_help_panel=_LIMITS),
+        typer.Option("--seconds", min=1, help="Time to wait, and again to be worked on.", rich_help_panel=_LIMITS),
     ] = _DEFAULT.seconds,
     max_text: Annotated[
-        int, typer.Option("--max-text", min=1, help="Characters of a sentence.", rich_help_panel=_LIMITS)
+        int, typer.Option("--max-text", min=1, help="Characters per sentence.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.text,
     max_k: Annotated[
-        int, typer.Option("--max-k", min=1, help="Answers to a sentence.", rich_help_panel=_LIMITS)
+        int, typer.Option("--max-k", min=1, help="Answers per sentence.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.k,
     max_beams: Annotated[
         int, typer.Option("--max-beams", min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
@@ -54,10 +61,10 @@ def serve(
         int, typer.Option("--max-candidates", min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.candidates,
     max_body: Annotated[
-        int, typer.Option("--max-body", min=1, help="Bytes of a request.", rich_help_panel=_LIMITS)
+        int, typer.Option("--max-body", min=1, help="Bytes per request.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.body,
 ) -> None:
-    """Serve the explorer page and its JSON API on this machine, until ctrl-C."""
+    """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
     uvicorn = require("uvicorn", "serve")
     from cod3s.decode.generator import load
@@ -75,10 +82,10 @@ def serve(
     )
     with listen(host, port) as listener:
         generator = load(bundle, remember=_REMEMBERED)
-        app = create_app(generator, limits, origins=cors or ())
+        app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
         logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
         address = link(host, listener)
-        typer.echo(f"cod3s serves the bundle {generator.facts.name} at {address} (ctrl-C ends it)")
+        typer.echo(f"cod3s serves the bundle {generator.facts.name} at {address} (ctrl-C to stop)")
         if open:
             webbrowser.open(address)
         config = uvicorn.Config(
@@ -88,5 +95,5 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
-        with suppress(KeyboardInterrupt):  # uvicorn ends in good order, and then passes it on
+        with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
             uvicorn.Server(config).run(sockets=[listener])

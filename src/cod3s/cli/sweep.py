@@ -7,13 +7,10 @@ import typer
 
 from cod3s.cli.evaluate import (
     LimitOption,
-    PresetOption,
     RelationOption,
     SecondOption,
     SeedOption,
-    open_one,
     print_cells,
-    read_one,
     require_evaluation,
 )
 from cod3s.cli.options import JsonOption
@@ -36,9 +33,11 @@ def register(app: typer.Typer) -> None:
 
 def sweep(
     data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; goes on with one begun.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; a stopped sweep continues.")
+    ],
     bundle: Annotated[
-        list[Path] | None, typer.Option("--bundle", help="Repeat it to compare bits or tokens; the first judges.")
+        list[Path] | None, typer.Option("--bundle", help="Repeat to compare bits or tokens; the first judges.")
     ] = None,
     # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
@@ -49,14 +48,16 @@ def sweep(
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",
-    preset: PresetOption = "paper",
+    preset: Annotated[
+        str, typer.Option("--preset", help="Options that the axes leave open: paper or default.")
+    ] = "paper",
     seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Decode with many settings and show the curves, and which settings no other beats.
 
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
-    Bundles of other bit lengths, or with all bits in one token, are lines of their own.
+    Bundles with other bit lengths, or with all bits in one token, become lines of their own.
     """
     given = {
         "min_hamming": min_hamming,
@@ -67,14 +68,18 @@ def sweep(
     require_evaluation()
     from cod3s.bundle import default_bundle
     from cod3s.decode.config import find_preset
+    from cod3s.evaluate.items import read_data
+    from cod3s.evaluate.judges import open_bundle
     from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
     from cod3s.evaluate.sweep import sweep as run_sweep
 
-    chosen = read_one(data, relation).first(limit)
+    chosen = read_data(data, relation).first(limit)
     base = find_preset(preset).with_values(k=k, seed=seed)
-    bundles = {path.resolve().name: open_one(path, second_encoder) for path in bundle or [default_bundle()]}
+    bundles = {path.resolve().name: open_bundle(path, second_encoder) for path in bundle or [default_bundle()]}
     if len(bundles) < len(bundle or [1]):
-        raise UsageError("two bundles have folders of the same name", hint="rename one: it names the curves")
+        raise UsageError(
+            "two bundles have folders of the same name", hint="rename one: the names label the curves"
+        )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with progress("generating", total) as advance:
         found = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)

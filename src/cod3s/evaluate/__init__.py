@@ -1,18 +1,26 @@
-"""Evaluation: systems and data, or stored outputs, become figures, tables, plots and a page."""
+"""Evaluation: figures, tables, plots and a report for systems of a bundle, or for anybody's stored outputs.
+
+from cod3s.evaluate import evaluate
+summary = evaluate("copa-dev.xml", bundle="bundle/", limit=100, output="report/")
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cod3s.evaluate.reporting import evaluate
-else:
+    from cod3s.evaluate.evaluation import evaluate
+    from cod3s.evaluate.summary import Summary
 
-    def __getattr__(name: str) -> Any:
-        """`evaluate` loads on first use: it needs libraries that an extra brings."""
-        if name != "evaluate":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from cod3s.evaluate.reporting import evaluate
+__all__ = ["Summary", "evaluate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public names on first use, so that the light modules of this room stay light."""
+    if name == "evaluate":
+        from cod3s.evaluate.evaluation import evaluate
 
         return evaluate
+    if name == "Summary":
+        from cod3s.evaluate.summary import Summary
 
-
-__all__ = ["evaluate"]
+        return Summary
+    raise AttributeError(f"module 'cod3s.evaluate' has no attribute {name!r}")

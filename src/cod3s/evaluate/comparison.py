@@ -1,4 +1,4 @@
-"""Two reports side by side: the metrics.json of each → a table of what moved."""
+"""Compare two reports: every figure of their metrics.json side by side."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,23 +13,23 @@ _SKIPPED = ("intervals", "near_best", "by_rank", "by_bin_size")
 
 
 def compare_reports(a: Path, b: Path) -> tuple[Table, dict[str, tuple[Any, Any]]]:
-    """Every figure that both have, with the difference; strong where the intervals do not meet.
+    """Every figure that both reports have, with the difference; and the settings in which they differ.
 
-    Beside it, the settings in which the two differ: figures of other settings are other figures.
+    Figures are bold if their intervals do not overlap. Different settings make figures that do not compare.
     """
     first, second = (_read(path) for path in (a, b))
     rows = []
-    for place, left in _figures(first["systems"]):
-        right = _find(second["systems"], place)
+    for path, left in _figures(first["systems"]):
+        right = _find(second["systems"], path)
         if isinstance(right, int | float):
-            apart = _apart(first["systems"], second["systems"], place)
+            apart = _apart(first["systems"], second["systems"], path)
             shown = (f"{left:.3f}", f"{right:.3f}", f"{right - left:+.3f}")
-            cells = [Cell((Part(name),)) for name in (*place[:2], " ".join(place[2:]))]
+            cells = [Cell((Part(name),)) for name in (*path[:2], " ".join(path[2:]))]
             cells += [Cell((Part(text, strong=apart),)) for text in shown]
             rows.append(tuple(cells))
-    note = "Strong: the bootstrap intervals of the two do not meet."
+    bold = "the bootstrap intervals of the two do not overlap"
     columns = ("system", "relation", "figure", a.name or str(a), b.name or str(b), "difference")
-    return Table(f"{a} and {b}", note, columns, tuple(rows)), _differing(first, second)
+    return Table(f"{a} and {b}", f"Bold: {bold}.", columns, tuple(rows), bold), _differing(first, second)
 
 
 def _read(path: Path) -> Any:
@@ -39,28 +39,28 @@ def _read(path: Path) -> Any:
     return content
 
 
-def _figures(record: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+def _figures(record: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
     for name, value in record.items():
         if isinstance(value, dict):
             if name not in _SKIPPED:
-                yield from _figures(value, (*place, name))
+                yield from _figures(value, (*path, name))
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield (*place, name), value
+            yield (*path, name), value
 
 
-def _find(record: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
+def _find(record: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
         record = record.get(name) if isinstance(record, dict) else None
     return record
 
 
-def _apart(first: Any, second: Any, place: tuple[str, ...]) -> bool:
-    system, relation, *rest = place
+def _apart(first: Any, second: Any, path: tuple[str, ...]) -> bool:
+    system, relation, *rest = path
     left, right = (_find(record, (system, relation, "intervals", *rest)) for record in (first, second))
     return bool(left and right and (left[0] > right[1] or right[0] > left[1]))
 
 
 def _differing(first: Any, second: Any) -> dict[str, tuple[Any, Any]]:
-    a, b = ({**own["settings"], "data": own.get("data")} for own in (first, second))
+    a, b = ({**report["settings"], "data": report.get("data")} for report in (first, second))
     names = dict.fromkeys([*a, *b])
     return {name: (a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)}

@@ -1,50 +1,117 @@
-"""Scores stored outputs: answer sets by system, and the data they answer → a summary.
+"""Evaluate systems of a bundle, or stored outputs of any model.
 
-Everything is computed from the outputs, so that outputs of other people's models are scored like ours.
+Everything is computed from the outputs, so other people's outputs are scored exactly like ours.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cod3s import __version__
-from cod3s.corpus.relations import TEMPLATES
-from cod3s.encode import Encoder
-from cod3s.errors import Progress
-from cod3s.evaluate.embedded import Embedded
-from cod3s.evaluate.items import EvaluationData
-from cod3s.evaluate.plausible import (
-    Likelihoods,
-    find_bars,
-    judge_pairs,
-    question_pairs,
-    score_choices,
+from cod3s.bundle import default_bundle
+from cod3s.encode import load_encoder
+from cod3s.errors import Progress, UsageError
+from cod3s.evaluate.generation import (
+    DEFAULT_SYSTEM,
+    DEFAULT_SYSTEMS,
+    PAPER_PRESET,
+    check_run,
+    generate_outputs,
+    name_systems,
+    require_system,
+    run_record,
+    runnable,
 )
+from cod3s.evaluate.items import EvaluationData, read_data
+from cod3s.evaluate.judges import Judges, open_bundle, open_second
+from cod3s.evaluate.outputs import read_systems, sources_of
+from cod3s.evaluate.pairs import TextVectors, find_bars, judge_pairs, question_pairs, score_choices
+from cod3s.evaluate.recall import score_recall
+from cod3s.evaluate.report import OUTPUTS, write_report
 from cod3s.evaluate.scores import Scoring, answer_pairs, score_system, statements
 from cod3s.evaluate.summary import Summary, summarise
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.lexical import lexical_settings
+from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE
 from cod3s.metrics.semantic import THRESHOLDS
 from cod3s.metrics.significance import RESAMPLES
 from cod3s.options import SEED
 from cod3s.records import AnswerSet
-from cod3s.signatures import Code
 
 BARRED = ("relevance", "backward_pmi")
 """Scorers whose values compare across sources, so that one bar serves a relation."""
+SIZES = (3, 10)
+"""The paper's set sizes."""
 
 
-@dataclass(frozen=True)
-class Judges:
-    """What scores: an encoder, maybe a second one, a code that signs, a model that knows likelihoods."""
+def evaluate(
+    data: str | Path | None = None,
+    *,
+    bundle: str | Path | None = None,
+    outputs: Sequence[str | Path] = (),
+    systems: Sequence[str] = (),
+    limit: int | None = None,
+    output: str | Path | None = None,
+    relation: str = "",
+    questions: Sequence[str | Path] = (),
+    sizes: Sequence[int] = SIZES,
+    encoder: str = "fast",
+    second_encoder: str = "static",
+    preset: str = "",
+    seed: int = 1234,
+    remark: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int], Progress] = lambda _: lambda _: None,
+) -> Summary:
+    """Generate with the systems of a bundle, or read stored `outputs`, score them, and write a report.
 
-    encoder: Encoder
-    second: Encoder | None = None
-    code: Code | None = None  # of `encoder`'s vectors
-    model: Likelihoods | None = None
-    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what else made the figures: the bundle
+    `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, the default
+    system and the paper's run, as far as the bundle (by default the one in the package) has their models.
+    `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
+    there. `encoder` is only for outputs without a bundle, which brings its own. `remark` gets lines for the
+    user, and `progress` is called with a total and returns the function that counts.
+    """
+    if not sizes or min(sizes) < 1:
+        raise UsageError(f"a set of {min(sizes, default=0)} answers cannot be scored", hint="--sets 3,10")
+    asked = [read_data(Path(path), relation) for path in questions]
+    items = read_data(Path(data), relation).first(limit) if data is not None else None
+    with ExitStack() as stack:
+        if outputs:
+            answers = read_systems(map(Path, outputs))
+            judges = _judges(bundle, encoder, second_encoder)
+            chosen = sources_of(answers, items)
+            inference = None
+        elif items is not None:
+            opened = open_bundle(Path(bundle or default_bundle()), second_encoder)
+            named = name_systems(systems or DEFAULT_SYSTEMS, preset, k=max(sizes), seed=seed)
+            for system in named if systems else ():
+                require_system(opened.generator, system.system, items, system.options)
+            named = list(runnable(opened.generator, named, items, remark))
+            folder = Path(output or stack.enter_context(TemporaryDirectory()))
+            base = name_systems([DEFAULT_SYSTEM], preset or PAPER_PRESET, k=max(sizes), seed=seed)[0].options
+            check_run(folder, run_record(items, dict(opened.judges.settings), base))
+            advance = progress(len(named) * len(items.items))
+            answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, progress=advance)
+            judges, chosen = opened.judges, items
+            inference = score_recall(opened, items.items, base)
+        else:
+            raise UsageError("there is nothing to evaluate", hint="give data to answer, or stored outputs")
+        remark("scoring the outputs")
+        summary = evaluate_outputs(
+            answers, chosen, judges, sizes=sizes, seed=seed, more_questions=asked, inference=inference
+        )
+    if output is not None:
+        write_report(Path(output), summary, answers, chosen.items)
+    return summary
+
+
+def _judges(bundle: str | Path | None, encoder: str, second_encoder: str) -> Judges:
+    if bundle:
+        return open_bundle(Path(bundle), second_encoder).judges
+    first = load_encoder(encoder)
+    return Judges(first, open_second(second_encoder, first))
 
 
 def evaluate_outputs(
@@ -52,23 +119,22 @@ def evaluate_outputs(
     data: EvaluationData,
     judges: Judges,
     *,
-    sizes: Sequence[int] = (3, 10),
+    sizes: Sequence[int] = SIZES,
     seed: int = SEED,
     more_questions: Sequence[EvaluationData] = (),
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
     progress: Progress = lambda _: None,
 ) -> Summary:
-    """Every figure of every system; `progress` hears of each system done."""
-    sets = [own for answered in systems.values() for own in answered]
-    asking = [own for own in (data, *more_questions) if own.questions]
-    pairs = answer_pairs(sets) + [pair for own in asking for pair in question_pairs(own.questions)]
-    texts = [text for pair in pairs for text in (pair.source, pair.target)]
-    embedded = Embedded(judges.encoder, texts)
-    judged = judge_pairs(pairs, embedded, judges.model)
+    """Every figure of every system; `progress` counts systems."""
+    sets = [answers for answered in systems.values() for answers in answered]
+    asked = [source for source in (data, *more_questions) if source.questions]
+    pairs = answer_pairs(sets) + [pair for source in asked for pair in question_pairs(source.questions)]
+    vectors = TextVectors(judges.encoder, [text for pair in pairs for text in (pair.source, pair.target)])
+    judged = judge_pairs(pairs, vectors, judges.model)
     scoring = Scoring(
-        answers=embedded,
-        statements=Embedded(judges.encoder, statements(sets, judges.templates)),
-        second=Embedded(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
+        answers=vectors,
+        statements=TextVectors(judges.encoder, statements(sets, judges.templates)),
+        second=TextVectors(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
         templates=judges.templates,
         judged=judged,
         bars=find_bars(data.questions, judged, BARRED),
@@ -84,7 +150,9 @@ def evaluate_outputs(
         settings=_settings(systems, judges, scoring, seed),
         data={"name": data.name, "sha256": data.sha256, "items": data.counts},
         seed=seed,
-        choices=tuple(choice for own in asking for choice in score_choices(own.name, own.questions, judged, seed)),
+        choices=tuple(
+            choice for source in asked for choice in score_choices(source.name, source.questions, judged, seed)
+        ),
         inference=inference,
     )
 
@@ -93,7 +161,8 @@ def _settings(
     systems: Mapping[str, Sequence[AnswerSet]], judges: Judges, scoring: Scoring, seed: int
 ) -> dict[str, Any]:
     bars = {
-        scorer: {relation: round(bar, 6) for relation, bar in own.items()} for scorer, own in scoring.bars.items()
+        scorer: {relation: round(bar, 6) for relation, bar in relations.items()}
+        for scorer, relations in scoring.bars.items()
     }
     libraries = ("numpy", "scipy", "sacrebleu", "ctranslate2")
     return {
@@ -103,10 +172,12 @@ def _settings(
         "second_encoder": judges.second.id if judges.second else None,
         "sets": list(scoring.sizes),
         "thresholds": list(THRESHOLDS),
+        "equivalence": f"completed statements with cosine above {1 - EQUIVALENCE_DISTANCE:g}, in order",
+        "patience": PATIENCE,
         **lexical_settings(),
         "seed": seed,
         "resamples": RESAMPLES,
         "bars": bars,
         "libraries": {name: version(name) for name in libraries},
-        "systems": {name: dict(own[0].settings) for name, own in systems.items() if own},
+        "systems": {name: dict(answered[0].settings) for name, answered in systems.items() if answered},
     }

@@ -1,7 +1,7 @@
-"""Generates what is evaluated: a bundle, data and systems in, a file of outputs for each system out.
+"""Generate the outputs to evaluate: one file of answers per system.
 
-A system's file appears when all of it is there, so an evaluation that was stopped goes on after the last whole
-system. `run.json` remembers what the outputs were made from: outputs of other data, bundles or options never mix.
+A system's file appears only when it is complete, so a stopped evaluation continues after the last complete system.
+`run.json` records what the outputs were made from, so outputs of different data, bundles or options never mix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,18 +9,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.bundle import NAME as BUNDLE_JSON
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.config import DEFAULT, DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, Progress
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
-from cod3s.files.disk import read_json, sha256, write_json
+from cod3s.files.disk import read_json, write_json
 from cod3s.records import AnswerSet
 
 RUN = "run.json"
+DEFAULT_SYSTEM = "cod3s"
+"""What `cod3s generate` runs: with its options, unless a preset is named."""
+PAPER_PRESET = "paper"
 DEFAULT_SYSTEMS = (
+    DEFAULT_SYSTEM,
     "s2s",
     "s2s-sigs",
     "s2s-rs",
@@ -30,62 +33,55 @@ DEFAULT_SYSTEMS = (
     "cod3s-mmi-mmi-rs",
     "cod3s-mmi-mmi-rs-no-hamming",
 )
-"""The rows of the paper's tables 2 and 5 that need no torch."""
+"""The default system, and the rows of the paper's tables 2 and 5 that need no torch."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A system under the name that the report gives it, with the options it runs with."""
+    """A system, its name in the report, and the options that it runs with."""
 
     name: str
     system: str
     options: DecodeConfig
 
 
+def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> list[Named]:
+    """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`."""
+    options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed)
+    own_options = options if preset else DEFAULT.with_values(k=k, seed=seed)
+    return [
+        Named(name, find_system(name).name, own_options if name == DEFAULT_SYSTEM else options) for name in names
+    ]
+
+
 def require_system(generator: Generator, system: str, data: EvaluationData, options: DecodeConfig) -> None:
-    """An error unless the bundle has the models that a system needs for every relation of the data."""
+    """Fail unless the bundle has the models that a system needs for every relation of the data."""
     for relation in data.counts:
         generator.require_system(system, relation, options)
 
 
 def runnable(
-    generator: Generator,
-    systems: Iterable[str],
-    data: EvaluationData,
-    options: DecodeConfig,
-    left_out: Callable[[str], None],
-) -> Iterator[str]:
-    """Those of the systems that the bundle has the models for; `left_out` is told why another is not run."""
-    for name in systems:
+    generator: Generator, systems: Iterable[Named], data: EvaluationData, remark: Callable[[str], None]
+) -> Iterator[Named]:
+    """The systems that the bundle has the models for; `remark` gets the reason for each of the others."""
+    for named in systems:
         try:
-            require_system(generator, name, data, options)
+            require_system(generator, named.system, data, named.options)
         except BundleError as error:
-            left_out(f"{name} is left out: {error.message}")
+            remark(f"{named.name} is skipped: {error.message}")
         else:
-            yield name
-
-
-def bundle_settings(folder: Path, generator: Generator) -> dict[str, Any]:
-    """What identifies a bundle in a settings line."""
-    facts = generator.facts
-    return {
-        "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
-        "bits": facts.bits,
-        "bits_per_token": facts.bits_per_token,
-        "shape": facts.shape,
-        "quantization": facts.quantization,
-    }
+            yield named
 
 
 def check_run(folder: Path, run: dict[str, Any]) -> None:
-    """Remember what the folder's outputs are made from; an error if those in it were made from something else."""
+    """Record what the folder's outputs are made from; an error if it holds outputs made from something else."""
     path = folder / RUN
     if path.exists():
         before = read_json(path)
         differing = sorted(name for name in {*before, *run} if before.get(name) != run.get(name))
         if differing:
             raise Cod3sError(
-                f"{folder} holds outputs that were made with another {' and '.join(differing)}",
+                f"{folder} holds outputs with different {' and '.join(differing)}",
                 hint="choose another folder, or remove this one",
             )
     else:
@@ -100,30 +96,30 @@ def generate_outputs(
     *,
     progress: Progress = lambda _: None,
 ) -> dict[str, list[AnswerSet]]:
-    """The answers of every system, generated or, where its file is there, read; `progress` hears of sources."""
-    found = {}
+    """The answers of every system: read if its file exists, else generated. `progress` counts sources."""
+    answers = {}
     for named in systems:
         path = outputs / f"{named.name}.jsonl"
         if not path.exists():
             write_outputs(path, _reported(_generate(generator, data.items, named), progress))
         else:
             progress(len(data.items))
-        found[named.name] = read_outputs(path)
-    return found
+        answers[named.name] = read_outputs(path)
+    return answers
 
 
 def run_record(data: EvaluationData, bundle: dict[str, Any], options: DecodeConfig) -> dict[str, Any]:
-    """What outputs are made from, for `check_run`."""
+    """What `check_run` records."""
     return {"data": {"sha256": data.sha256, "items": data.counts}, **bundle, "options": asdict(options)}
 
 
 def _generate(generator: Generator, items: Sequence[Item], named: Named) -> Iterator[AnswerSet]:
     for relation in dict.fromkeys(item.relation for item in items):
-        own = [item for item in items if item.relation == relation]
-        sources: list[str | tuple[str, Sequence[str] | None]] = [item.source for item in own]
+        related = [item for item in items if item.relation == relation]
+        sources: list[str | tuple[str, Sequence[str] | None]] = [item.source for item in related]
         if find_system(named.system).oracle:
-            gold = generator.signer.signatures([_target(item, named) for item in own])
-            sources = [(item.source, [signature]) for item, signature in zip(own, gold, strict=True)]
+            gold = generator.signer.signatures([_target(item, named) for item in related])
+            sources = [(item.source, [signature]) for item, signature in zip(related, gold, strict=True)]
         yield from generator.generate_many(sources, relation, system=named.system, options=named.options)
 
 
@@ -131,12 +127,12 @@ def _target(item: Item, named: Named) -> str:
     if not item.target:
         raise Cod3sError(
             f"{named.system} needs the gold target of every source; {item.source!r} has none",
-            hint="leave this system out, or use data with gold targets",
+            hint="remove this system, or use data with gold targets",
         )
     return item.target
 
 
 def _reported(sets: Iterable[AnswerSet], progress: Progress) -> Iterator[AnswerSet]:
-    for own in sets:
-        yield own
+    for answers in sets:
+        yield answers
         progress(1)

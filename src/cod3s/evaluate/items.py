@@ -1,7 +1,7 @@
-"""What is evaluated on: a file of questions or of sources → items with a relation, and gold answers where known.
+"""Read the data of an evaluation: sources with a relation, and gold answers if known.
 
-Known are COPA's XML, the JSONL of SuperGLUE's COPA and of e-CARE; .tsv, .csv and .jsonl with `source` and maybe
-`relation` and `target`; and plain text, a source a line.
+The formats: COPA's XML, the JSONL of SuperGLUE's COPA and of e-CARE; .tsv, .csv and .jsonl with `source` and
+optionally `relation` and `target`; and plain text with a source per line.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from cod3s.text import clean
 
 @dataclass(frozen=True)
 class Item:
-    """One source to answer; `target` is the right answer, empty where nobody knows it."""
+    """One source to answer; `target` is the right answer, empty if unknown."""
 
     relation: str
     source: str
@@ -29,7 +29,7 @@ class Item:
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """The items of a file in its order, and its questions where it asks some."""
+    """The items of a file in its order, and its questions if it has any."""
 
     name: str
     sha256: str
@@ -37,7 +37,7 @@ class EvaluationData:
     questions: tuple[Question, ...] = ()
 
     def first(self, limit: int | None) -> "EvaluationData":
-        """The first `limit` items of each relation; the questions stay whole, scoring them is cheap."""
+        """The first `limit` items of each relation; all questions stay, since scoring them is cheap."""
         seen: Counter[str] = Counter()
         kept = []
         for item in self.items:
@@ -48,12 +48,12 @@ class EvaluationData:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Items by relation."""
+        """Numbers of items by relation."""
         return dict(Counter(item.relation for item in self.items))
 
 
 def read_data(path: Path, relation: str = "") -> EvaluationData:
-    """The items of `path`; `relation` is that of sources whose file does not say."""
+    """The items of `path`; `relation` is for sources whose file does not name it."""
     digest = sha256(path) if path.is_file() else ""
     questions: tuple[Question, ...] = ()
     kind = kind_of(path)
@@ -65,7 +65,7 @@ def read_data(path: Path, relation: str = "") -> EvaluationData:
         questions = tuple(read_questions(path))
         items = [_asked(question) for question in questions]
     if not items:
-        raise FileFormatError(f"{path} holds no sources")
+        raise FileFormatError(f"{path} has no sources")
     return EvaluationData(path.name, digest, tuple(items), questions)
 
 
@@ -75,7 +75,7 @@ def _asked(question: Question) -> Item:
 
 
 def _has_sources(path: Path, kind: str) -> bool:
-    """Whether a table has sources, and not questions: by its header, or by the first record of JSON lines."""
+    """Whether a table has sources rather than questions, by its header or its first JSON record."""
     with open_text(path) as stream:
         table = Table(stream, str(path), kind)
         fields = table.header if kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
@@ -85,16 +85,18 @@ def _has_sources(path: Path, kind: str) -> bool:
 def _read_table(path: Path, kind: str, relation: str) -> list[Item]:
     with open_text(path) as stream:
         table = Table(stream, str(path), kind)
-        source, own = table.text("source"), _optional(table, "relation")
+        source, row_relation = table.text("source"), _optional(table, "relation")
         target = _optional(table, "target")
         return [
-            Item(own(row) or _known(relation, path), clean(source(row)), target(row) and clean(target(row)))
+            Item(
+                row_relation(row) or _known(relation, path), clean(source(row)), target(row) and clean(target(row))
+            )
             for row in table
         ]
 
 
 def _optional(table: Table, name: str) -> Callable[[Row], str]:
-    """A field that a table may lack, and a record of JSON lines too: its text without white space, or nothing."""
+    """A field that a table, or a JSON record, may lack: its stripped text, or nothing."""
     if table.kind != "jsonl" and name not in table.header:
         return lambda _row: ""
     get, checked = table.field(name), table.text(name)
@@ -103,5 +105,7 @@ def _optional(table: Table, name: str) -> Callable[[Row], str]:
 
 def _known(relation: str, path: Path) -> str:
     if not relation:
-        raise Cod3sError(f"{path} does not say which relation its sources have", hint="give it with --relation")
+        raise Cod3sError(
+            f"{path} does not name the relation of its sources", hint="add --relation effect or --relation cause"
+        )
     return relation

@@ -1,6 +1,6 @@
-"""Stored outputs: JSON lines in the record of `cod3s generate --json` ↔ answer sets.
+"""Read and write stored outputs: JSON lines with the record of `cod3s generate --json`.
 
-Outputs of other people's models need only `source`, `relation` and `answers`, which may be plain strings.
+Outputs of other models need only `source`, `relation` and `answers`, which may be plain strings.
 """
 
 import json
@@ -19,29 +19,29 @@ _ANSWER_FIELDS = {field.name for field in fields(Answer)}
 
 
 def write_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
-    """One answer set a line; the file is there when all of it is."""
+    """Write one answer set per line; the file appears only when it is complete."""
     with replaced_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         for answers in sets:
             stream.write(json.dumps(asdict(answers), ensure_ascii=False) + "\n")
 
 
 def read_outputs(path: Path) -> list[AnswerSet]:
-    """The answer sets of a file; where a record names no system, the file's name does."""
-    found = []
+    """The answer sets of a file; a record without a system gets the name of the file."""
+    sets = []
     with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
             try:
-                found.append(_answer_set(json.loads(line), path.name.split(".")[0]))
+                sets.append(_answer_set(json.loads(line), path.name.split(".")[0]))
             except (ValueError, KeyError, TypeError) as error:
                 raise FileFormatError(
                     f"{path}, line {number}: not a record of answers ({error!r})",
                     hint='{"source": "…", "relation": "effect", "answers": ["…", "…"]} is enough',
                 ) from error
-    if not found:
-        raise FileFormatError(f"{path} holds no answers")
-    return found
+    if not sets:
+        raise FileFormatError(f"{path} has no answers")
+    return sets
 
 
 def read_systems(paths: Iterable[Path]) -> dict[str, list[AnswerSet]]:
@@ -58,18 +58,18 @@ def output_files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
         if not files:
-            raise Cod3sError(f"{path} holds no .jsonl files of answers")
+            raise Cod3sError(f"{path} has no .jsonl files of answers")
         yield from files
 
 
 def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData | None) -> EvaluationData:
-    """What the outputs answer: the items of `data` that they have, or, without data, their own sources."""
-    answered = {(own.relation, clean(own.source)): None for sets in systems.values() for own in sets}
+    """The items that the outputs answer: those of `data`, or, without data, the sources of the outputs."""
+    answered = {(answers.relation, clean(answers.source)): None for sets in systems.values() for answers in sets}
     if data is None:
         return EvaluationData("stored outputs", "", tuple(Item(*key) for key in answered))
     kept = tuple(item for item in data.items if (item.relation, item.source) in answered)
     if not kept:
-        raise Cod3sError(f"the outputs answer no source of {data.name}", hint="name the data that they answer")
+        raise Cod3sError(f"the outputs answer no source of {data.name}", hint="give the data that they answer")
     return EvaluationData(data.name, data.sha256, kept, data.questions)
 
 

@@ -1,7 +1,7 @@
-"""The figures that the paper published, for orientation beside ours: its own models, data and encoder.
+"""The paper's published figures, for orientation beside ours; they come from its own models, data and encoder.
 
 Weir, Sedoc and Van Durme, "COD3S: Diverse Generation with Discrete Semantic Signatures", EMNLP 2020; COPA dev,
-100 sources a relation. System names are ours.
+100 sources per relation. System names are ours.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ DISTINCT = {
     "s2s-rs": {"0": 10.0, "0.1": 9.99, "0.25": 9.86, "0.5": 7.93, "0.75": 3.47},
     "cod3s-mmi-mmi-rs": {"0": 10.0, "0.1": 9.89, "0.25": 9.44, "0.5": 6.55, "0.75": 2.54},
 }
-"""System → threshold → distinct effects among ten."""
+"""System → threshold → distinct effects among ten answers."""
 DISTINCT_RELATION = "effect"
 
 

@@ -1,6 +1,6 @@
-"""The plots of a report as SVG text: a summary in, drawings out that take the page's colours.
+"""The plots of a report as SVG text in the colours of the page.
 
-The same summary gives the same bytes: no dates, and names in the drawing by a fixed salt.
+The same summary gives the same bytes: no dates, and ids with a fixed salt.
 """
 
 import io
@@ -13,12 +13,12 @@ from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
 from cod3s.metrics.fidelity import Fidelity
 
-INK = "#010203"  # stands for the page's text colour, light or dark
+INK = "#010203"  # replaced by the text colour of the page, light or dark
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing with its caption."""
+    """A drawing with its title."""
 
     title: str
     svg: str
@@ -26,7 +26,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Series:
-    """Named points that a line joins."""
+    """Named points, joined by a line."""
 
     name: str
     x: Sequence[float]
@@ -34,7 +34,7 @@ class Series:
 
 
 def report_plots(summary: Summary) -> list[Plot]:
-    """Quality against diversity, a point a system; then fidelity by rank and by size of the bin."""
+    """Quality against diversity with a point per system; then fidelity by rank and by size of the bin."""
     size = str(max(summary.settings["sets"]))
     plots = []
     for relation in summary.relations:
@@ -49,15 +49,18 @@ def report_plots(summary: Summary) -> list[Plot]:
 def _fidelity_plots(summary: Summary) -> list[Plot]:
     controls = [
         (f"{system}, {relation}", scores.control)
-        for system, own in summary.systems.items()
-        for relation, scores in own.items()
+        for system, relations in summary.systems.items()
+        for relation, scores in relations.items()
         if scores.control
     ]
     if not controls:
         return []
     distance = "Hamming distance from the request"
-    ranks = [_hammings(name, {rank + 1: one for rank, one in own.by_rank.items()}) for name, own in controls]
-    sizes = [_hammings(name, own.by_bin_size) for name, own in controls]
+    ranks = [
+        _hammings(name, {rank + 1: figures for rank, figures in control.by_rank.items()})
+        for name, control in controls
+    ]
+    sizes = [_hammings(name, control.by_bin_size) for name, control in controls]
     return [
         Plot("Fidelity by rank", lines(ranks, "rank of the answer", distance)),
         Plot("Fidelity by size of the bin", lines(sizes, "training sentences, at least", distance, log=True)),
@@ -65,7 +68,7 @@ def _fidelity_plots(summary: Summary) -> list[Plot]:
 
 
 def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str, y_name: str) -> str:
-    """One point a system with both bootstrap intervals: further right and up is better."""
+    """One point per system with both bootstrap intervals: further up and to the right is better."""
     figure, axes = _axes(x_name, y_name)
     for number, (name, x, y) in enumerate(points):
         axes.errorbar(
@@ -83,28 +86,28 @@ def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str,
 
 
 def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False) -> str:
-    """A line for each series, with a legend; `log` for values of many magnitudes, 0 among them."""
+    """A line per series, with a legend; `log` for x values of many magnitudes, including 0."""
     figure, axes = _axes(x_name, y_name)
     if log:
         axes.set_xscale("symlog", linthresh=1)
-    for own in series:
-        axes.plot(own.x, own.y, marker="o", markersize=3, label=own.name)
+    for line in series:
+        axes.plot(line.x, line.y, marker="o", markersize=3, label=line.name)
     axes.legend(fontsize=8, frameon=False, labelcolor=INK)
     return svg_text(figure)
 
 
 def _quality_points(summary: Summary, relation: str, size: str, metric: str) -> list[tuple[str, Figure, Figure]]:
-    found = []
+    points = []
     for system in summary.systems:
         diversity = summary.figure(system, relation, Column(size, "semantic"))
         quality = summary.figure(system, relation, Column(size, metric))
         if diversity and quality:
-            found.append((system, diversity, quality))
-    return found
+            points.append((system, diversity, quality))
+    return points
 
 
 def _hammings(name: str, groups: Mapping[int, Fidelity]) -> Series:
-    return Series(name, list(groups), [own.hamming for own in groups.values()])
+    return Series(name, list(groups), [figures.hamming for figures in groups.values()])
 
 
 def _axes(x_name: str, y_name: str) -> tuple[Any, Any]:
@@ -126,7 +129,7 @@ def styled(axes: Any, x_name: str, y_name: str) -> Any:
 
 
 def svg_text(figure: Any) -> str:
-    """A matplotlib figure as an SVG element that takes the page's colours."""
+    """A matplotlib figure as an SVG element in the colours of the page."""
     matplotlib = require("matplotlib", "evaluate")
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "cod3s", "svg.fonttype": "none"}):

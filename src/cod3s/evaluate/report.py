@@ -1,10 +1,10 @@
-"""Writes a report folder: a summary and the outputs it is about → metrics.json, tables.md, report.html.
+"""Write a report folder.
 
 report/
   report.html     everything, in one file that needs no network
   metrics.json    every figure, with the settings that made it
   tables.md       the tables
-  outputs/        a JSONL file of answers for each system
+  outputs/        a JSONL file of answers per system
 
 The same outputs and settings give the same bytes.
 """
@@ -19,7 +19,7 @@ from cod3s.evaluate.items import Item
 from cod3s.evaluate.plots import Plot, report_plots
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
-from cod3s.evaluate.tables import Table, all_tables, markdown
+from cod3s.evaluate.tables import NEAR_BEST, Table, all_tables, markdown, title_of
 from cod3s.files.disk import write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import Answer, AnswerSet
@@ -33,7 +33,7 @@ TESTED = ("bleu1", "bleu2", "semantic", "relevance", "backward_pmi", "0.1")
 
 @dataclass(frozen=True)
 class Sample:
-    """The answers of all systems to one source, a row a rank."""
+    """The answers of all systems to one source, a row per rank."""
 
     relation: str
     source: str
@@ -49,21 +49,25 @@ def write_report(
     tables = all_tables(summary)
     write_json(folder / METRICS, summary.record())
     line = report_line(summary)
-    write_text(folder / TABLES, "\n".join([f"# {_title(summary)}\n", *map(markdown, tables), f"{line}\n"]))
+    write_text(
+        folder / TABLES,
+        "\n".join([f"# {_title(summary)}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]),
+    )
     page = render_page(
         title=_title(summary),
         line=line,
         settings=summary.settings,
+        headlines=headlines(summary),
         tables=tables,
         plots=report_plots(summary),
         samples=find_samples(systems, items),
-        comparisons=[(relation, _tested(own)) for relation, own in summary.comparisons.items()],
+        comparisons=[(relation, _tested(columns)) for relation, columns in summary.comparisons.items()],
     )
     write_text(folder / PAGE, page)
 
 
 def report_line(summary: Summary) -> str:
-    """The settings that a reader of one table needs; the whole list is at the end of the page."""
+    """The settings that a reader of one table needs; the complete list is at the end of the page."""
     shown = ("data", "bundle", "encoder", "second_encoder", "bits", "beams", "bleu", "seed", "cod3s")
     known = {
         **summary.settings,
@@ -73,6 +77,35 @@ def report_line(summary: Summary) -> str:
     return settings_line({name: known[name] for name in shown if known.get(name) is not None})
 
 
+def headlines(summary: Summary) -> list[str]:
+    """The systems with the best figures of each relation, one sentence per question."""
+    size = max(summary.settings["sets"])
+    asked = (
+        (f"most diverse answers ({size}-sets, cosine distance)", Column(str(size), "semantic"), "{:.3f}"),
+        ("most distinct answers of ten", Column("distinct", "0.1"), "{:.2f}"),
+        (f"most relevant answers ({size}-sets, cosine to the source)", Column(str(size), "relevance"), "{:.3f}"),
+    )
+    return [
+        f"{title_of(relation)}, {question}: {answer}"
+        for relation in summary.relations
+        for question, column, form in asked
+        if (answer := _best(summary, relation, column, form))
+    ]
+
+
+def _best(summary: Summary, relation: str, column: Column, form: str) -> str:
+    """The best system with its figure, and those that it does not beat significantly."""
+    figures = {system: summary.figure(system, relation, column) for system in summary.systems}
+    ranked = sorted(
+        ((figure.mean, system, figure.near_best) for system, figure in figures.items() if figure), reverse=True
+    )
+    if not ranked:
+        return ""
+    (mean, best, _), *others = ranked
+    near = [system for _, system, near_best in others if near_best]
+    return f"{best} ({form.format(mean)})" + (f"; not significantly behind: {', '.join(near)}" if near else "")
+
+
 def render_page(
     *,
     title: str,
@@ -80,11 +113,12 @@ def render_page(
     settings: Mapping[str, Any],
     tables: Sequence[Table],
     plots: Sequence[Plot],
+    headlines: Sequence[str] = (),
     samples: Sequence[Sample] = (),
     comparisons: Sequence[tuple[str, list[tuple[Column, Comparison]]]] = (),
     banner: str = "",
 ) -> str:
-    """The whole page as text; a banner stands in large letters above everything."""
+    """The page as text; `headlines` are the summary at its top, and a banner comes above everything."""
     page: str = open_template(Path(__file__).parent / "page.html.jinja").render(
         title=title,
         banner=banner,
@@ -92,15 +126,17 @@ def render_page(
         settings=settings,
         published=any(name.startswith("paper") for table in tables for name in table.columns),
         tables=tables,
+        headlines=headlines,
+        bold=NEAR_BEST,
         plots=plots,
         samples=samples,
-        comparisons=[(relation, own) for relation, own in comparisons if own],
+        comparisons=[(relation, rows) for relation, rows in comparisons if rows],
     )
     return page + "\n"
 
 
 def open_template(path: Path) -> Any:
-    """A page's template: values are escaped, and one that is missing is an error."""
+    """The template of a page; it escapes all values, and a missing one is an error."""
     jinja = require("jinja2", "evaluate")
     environment = jinja.Environment(
         loader=jinja.FileSystemLoader(path.parent),
@@ -117,20 +153,20 @@ def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Ite
     gold = {(item.relation, item.source): item.target for item in items}
     answers: dict[tuple[str, str], dict[str, AnswerSet]] = {}
     for name, sets in systems.items():
-        for own in sets:
-            answers.setdefault((own.relation, clean(own.source)), {}).setdefault(name, own)
-    found: dict[str, list[Sample]] = {}
+        for answer_set in sets:
+            answers.setdefault((answer_set.relation, clean(answer_set.source)), {}).setdefault(name, answer_set)
+    samples: dict[str, list[Sample]] = {}
     for (relation, source), by_system in answers.items():
-        shown = found.setdefault(relation, [])
+        shown = samples.setdefault(relation, [])
         if len(shown) < SAMPLES:
-            most = min(ANSWERS, max(len(own.answers) for own in by_system.values()))
+            most = min(ANSWERS, max(len(answer_set.answers) for answer_set in by_system.values()))
             rows = tuple(tuple(_at(by_system.get(name), rank) for name in systems) for rank in range(most))
             shown.append(Sample(relation, source, gold.get((relation, source), ""), tuple(systems), rows))
-    return [sample for own in found.values() for sample in own]
+    return [sample for shown in samples.values() for sample in shown]
 
 
-def _at(own: AnswerSet | None, rank: int) -> Answer | None:
-    return own.answers[rank] if own and rank < len(own.answers) else None
+def _at(answers: AnswerSet | None, rank: int) -> Answer | None:
+    return answers.answers[rank] if answers and rank < len(answers.answers) else None
 
 
 def _tested(columns: Mapping[Column, list[Comparison]]) -> list[tuple[Column, Comparison]]:
@@ -146,6 +182,10 @@ def _counts(items: Mapping[str, int]) -> str:
 
 
 def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:
-    """The widths of the two stages, where all systems that say them say the same."""
-    found = {f"{own['signature_beam']}/{own['beam']}" for own in systems if {"signature_beam", "beam"} <= set(own)}
-    return found.pop() if len(found) == 1 else None
+    """The beam widths of the two stages, if all systems that have them agree."""
+    beams = {
+        f"{settings['signature_beam']}/{settings['beam']}"
+        for settings in systems
+        if {"signature_beam", "beam"} <= set(settings)
+    }
+    return beams.pop() if len(beams) == 1 else None

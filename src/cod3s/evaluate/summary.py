@@ -1,7 +1,4 @@
-"""The figures of an evaluation: every system's values → means with intervals and what differs from what.
-
-Values in, one `Summary` out: what metrics.json, the tables and the page are made from.
-"""
+"""The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.evaluate.plausible import Choice
+from cod3s.evaluate.pairs import Choice
 from cod3s.evaluate.scores import Column, SystemScores
 from cod3s.metrics.fidelity import Fidelity, Request, by_bin_size, by_rank, fidelity, other_answers_hamming
 from cod3s.metrics.inference import InferenceScores
@@ -17,7 +14,7 @@ from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, c
 
 LOWER_IS_BETTER = ("self_bleu",)
 FIRST = ("effect", "cause")
-DIGITS = 6  # what is written; the last bits of a float differ from processor to processor
+DIGITS = 6  # in metrics.json; the last bits of a float differ between processors
 
 
 @dataclass(frozen=True)
@@ -32,10 +29,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Control:
-    """How well the answers keep to the bins they were asked for."""
+    """How well the answers keep to the bins that they were written for."""
 
     whole: Fidelity
-    other_hamming: float | None  # what `whole.hamming` would be if requests were ignored
+    other_hamming: float | None  # what `whole.hamming` would be if the bins were ignored
     by_rank: Mapping[int, Fidelity]
     by_bin_size: Mapping[int, Fidelity]
 
@@ -45,14 +42,14 @@ class RelationScores:
     """One system on one relation."""
 
     sets: int
-    short: int  # sets with fewer visible answers than the largest size asks for
+    short: int  # sets with fewer visible answers than the largest size
     figures: Mapping[Column, Figure]
     control: Control | None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that an evaluation found, and the settings that made it."""
+    """All figures of an evaluation, and the settings behind them."""
 
     settings: Mapping[str, Any]
     data: Mapping[str, Any]
@@ -63,14 +60,14 @@ class Summary:
 
     @property
     def relations(self) -> list[str]:
-        """Effects before causes, as in the paper; then others in the order in which the systems met them."""
-        found = dict.fromkeys(relation for own in self.systems.values() for relation in own)
-        return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        """Effects before causes, as in the paper; then others in order of appearance."""
+        names = dict.fromkeys(relation for relations in self.systems.values() for relation in relations)
+        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
     def figure(self, system: str, relation: str, column: Column) -> Figure | None:
-        """One figure, None where the system has none."""
-        own = self.systems[system].get(relation)
-        return own.figures.get(column) if own else None
+        """One figure; None if the system does not have it."""
+        scores = self.systems[system].get(relation)
+        return scores.figures.get(column) if scores else None
 
     def record(self) -> dict[str, Any]:
         """The content of metrics.json."""
@@ -78,17 +75,19 @@ class Summary:
             "settings": dict(self.settings),
             "data": dict(self.data),
             "systems": {
-                name: {relation: _relation_record(scores) for relation, scores in own.items()}
-                for name, own in self.systems.items()
+                name: {relation: _relation_record(scores) for relation, scores in relations.items()}
+                for name, relations in self.systems.items()
             },
             "choices": [rounded(asdict(choice)) for choice in self.choices],
             "inference": {
-                name: {relation: rounded(asdict(scores)) for relation, scores in own.items()}
-                for name, own in self.inference.items()
+                name: {relation: rounded(asdict(scores)) for relation, scores in relations.items()}
+                for name, relations in self.inference.items()
             },
             "significance": {
-                relation: _nested({column: [rounded(asdict(row)) for row in rows] for column, rows in own.items()})
-                for relation, own in self.comparisons.items()
+                relation: _nested(
+                    {column: [rounded(asdict(row)) for row in rows] for column, rows in columns.items()}
+                )
+                for relation, columns in self.comparisons.items()
             },
         }
 
@@ -102,26 +101,27 @@ def summarise(
     choices: tuple[Choice, ...] = (),
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
 ) -> Summary:
-    """Means, intervals and tests of all systems together."""
-    relations = list(dict.fromkeys(relation for own in scores.values() for relation in own.values))
+    """Means, intervals and tests of all systems."""
+    relations = list(dict.fromkeys(relation for system in scores.values() for relation in system.values))
     comparisons = {relation: _compare(scores, relation) for relation in relations}
     systems = {
         name: {
-            relation: _relation_scores(name, relation, own, comparisons[relation], seed) for relation in own.values
+            relation: _relation_scores(name, relation, system, comparisons[relation], seed)
+            for relation in system.values
         }
-        for name, own in scores.items()
+        for name, system in scores.items()
     }
     return Summary(settings, data, systems, comparisons, choices, inference or {})
 
 
 def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, list[Comparison]]:
-    columns = dict.fromkeys(column for own in scores.values() for column in own.values.get(relation, {}))
+    columns = dict.fromkeys(column for system in scores.values() for column in system.values.get(relation, {}))
     return {
         column: compare_all(
             {
-                name: own.values[relation][column]
-                for name, own in scores.items()
-                if column in own.values.get(relation, {})
+                name: system.values[relation][column]
+                for name, system in scores.items()
+                if column in system.values.get(relation, {})
             }
         )
         for column in columns
@@ -129,20 +129,20 @@ def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, 
 
 
 def _relation_scores(
-    name: str, relation: str, own: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
+    name: str, relation: str, system: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
 ) -> RelationScores:
     figures = {}
-    for column, by_source in own.values[relation].items():
+    for column, by_source in system.values[relation].items():
         values = list(by_source.values())
         low, high = bootstrap_interval(values, seed=seed)
         near = not beaten(name, comparisons[column], column.metric in LOWER_IS_BETTER)
         figures[column] = Figure(float(np.mean(values)), low, high, near)
-    sets = own.requests[relation]
-    return RelationScores(len(sets), own.short.get(relation, 0), figures, _control(sets))
+    sets = system.requests[relation]
+    return RelationScores(len(sets), system.short.get(relation, 0), figures, _control(sets))
 
 
 def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
-    requests = [request for own in sets for request in own]
+    requests = [request for answer_set in sets for request in answer_set]
     whole = fidelity(requests)
     if whole is None:
         return None
@@ -158,8 +158,8 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
             {
                 **asdict(scores.control.whole),
                 "other_hamming": scores.control.other_hamming,
-                "by_rank": {str(rank): asdict(own) for rank, own in scores.control.by_rank.items()},
-                "by_bin_size": {str(low): asdict(own) for low, own in scores.control.by_bin_size.items()},
+                "by_rank": {str(rank): asdict(part) for rank, part in scores.control.by_rank.items()},
+                "by_bin_size": {str(low): asdict(part) for low, part in scores.control.by_bin_size.items()},
             }
         )
     record["intervals"] = _nested(
@@ -170,18 +170,18 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
 
 
 def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     for column, value in columns.items():
-        found.setdefault(column.group, {})[column.metric] = value
-    return found
+        groups.setdefault(column.group, {})[column.metric] = value
+    return groups
 
 
 def rounded(value: Any) -> Any:
-    """The value with every float in it as it is written to metrics.json."""
+    """The value with all floats rounded as in metrics.json."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: rounded(own) for name, own in value.items()}
+        return {name: rounded(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(own) for own in value]
+        return [rounded(part) for part in value]
     return value

@@ -1,8 +1,8 @@
-"""Sweeps: what an option of decoding does to diversity, fidelity and plausibility (appendix D of the paper).
+"""Sweeps: what a decoding option does to diversity, fidelity and plausibility (appendix D of the paper).
 
-Bundles, an axis of values for each option and data in; a point for each setting out, and which are on the Pareto
-front of diversity and plausibility. All points are judged by the first bundle's encoder and models, so that they
-compare; only fidelity is each bundle's own matter.
+Every setting becomes a point; those on the Pareto front of diversity and plausibility are marked. The first
+bundle's encoder and models judge all points, so that they compare; only fidelity is measured by each bundle
+itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from cod3s.errors import Progress
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
 from cod3s.evaluate.items import EvaluationData
-from cod3s.evaluate.opened import Opened
+from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
 from cod3s.evaluate.scores import Column
@@ -38,7 +38,7 @@ class Setting:
     bundle: str
     axis: str
     options: tuple[tuple[str, float], ...]
-    is_base: bool = False  # every axis goes through the base, which is decoded once
+    is_base: bool = False  # every axis includes the base, which is decoded once
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Point:
-    """A setting and its figures, means over relations; None where nothing could measure one."""
+    """A setting and its figures, means over relations; None for those that could not be measured."""
 
     setting: Setting
     figures: Mapping[str, float | None]
@@ -61,7 +61,7 @@ class Sweep:
 
     settings: Mapping[str, Any]
     line: str
-    quality: str  # the figure that plausibility was measured by
+    quality: str  # the figure that measures plausibility
     points: tuple[Point, ...]
 
     def record(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Sweep:
             {
                 "bundle": point.setting.bundle,
                 "options": dict(point.setting.options),
-                **{name: None if own is None else round(own, DIGITS) for name, own in point.figures.items()},
+                **{name: None if mean is None else round(mean, DIGITS) for name, mean in point.figures.items()},
                 "on_front": point.on_front,
             }
             for point in self.points
@@ -92,7 +92,7 @@ def plan(bundles: Sequence[str], axes: Axes, base: DecodeConfig, grid: bool) -> 
 
 
 def sweep(
-    bundles: Mapping[str, Opened],
+    bundles: Mapping[str, OpenBundle],
     data: EvaluationData,
     folder: Path,
     *,
@@ -102,81 +102,81 @@ def sweep(
     seed: int = SEED,
     progress: Progress = lambda _: None,
 ) -> Sweep:
-    """Generate with every setting, or read what is already there, and score all of it."""
+    """Generate with every setting, or read what exists, and score everything."""
     judges = next(iter(bundles.values())).judges
     settings = plan(list(bundles), axes, base, grid)
     for opened in bundles.values():
         require_system(opened.generator, SYSTEM, data, base)
-    found: list[Point] = []
+    scored: list[Point] = []
     summaries: list[Summary] = []
     for name, opened in bundles.items():
-        own = [setting for setting in settings if setting.bundle == name]
-        named = [Named(one.name, SYSTEM, base.with_values(**_options(one))) for one in own]
+        of_bundle = [setting for setting in settings if setting.bundle == name]
+        named = [Named(setting.name, SYSTEM, base.with_values(**_options(setting))) for setting in of_bundle]
         check_run(folder / OUTPUTS / name, run_record(data, dict(opened.judges.settings), base))
         written = generate_outputs(opened.generator, data, named, folder / OUTPUTS / name, progress=progress)
         signs_alike = opened.judges.encoder.id == judges.encoder.id
         judged = replace(judges, code=opened.judges.code if signs_alike else None)
         summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed))
-        found += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in own]
+        scored += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in of_bundle]
     first = summaries[0]
-    quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in found) else "relevance"
-    front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in found])
-    points = tuple(replace(point, on_front=place in front) for place, point in enumerate(found))
+    quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in scored) else "relevance"
+    front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in scored])
+    points = tuple(replace(point, on_front=position in front) for position, point in enumerate(scored))
     made = {**first.settings, "systems": {"base": asdict(base)}}
     return Sweep(made, report_line(first), quality, points)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
-    """The places of the points that no other point beats: as good in both and better in one."""
+    """The positions of the points that no other point beats, being as good in both and better in one."""
     return {
-        place
-        for place, own in enumerate(points)
-        if not any(other[0] >= own[0] and other[1] >= own[1] and other != own for other in points)
+        position
+        for position, point in enumerate(points)
+        if not any(other[0] >= point[0] and other[1] >= point[1] and other != point for other in points)
     }
 
 
-def write_sweep(folder: Path, found: Sweep) -> None:
-    """sweep.json, sweep.md and sweep.html, the curves in it."""
-    table = sweep_table(found)
-    write_json(folder / "sweep.json", found.record())
+def write_sweep(folder: Path, swept: Sweep) -> None:
+    """Write sweep.json, sweep.md and sweep.html with the curves."""
+    table = sweep_table(swept)
+    write_json(folder / "sweep.json", swept.record())
     page = render_page(
-        title="Sweep", line=found.line, settings=found.settings, tables=[table], plots=sweep_plots(found)
+        title="Sweep", line=swept.line, settings=swept.settings, tables=[table], plots=sweep_plots(swept)
     )
-    write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{found.line}\n")
+    write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{swept.line}\n")
     write_text(folder / "sweep.html", page)
 
 
-def sweep_table(found: Sweep) -> Table:
-    """A row a setting; the last column says which are on the Pareto front."""
+def sweep_table(swept: Sweep) -> Table:
+    """A row per setting; the last column marks the Pareto front."""
     rows = []
-    for point in found.points:
+    for point in swept.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
         figures = [_shown(point.figures[name]) for name in FIGURES]
         cells = [*names, *figures, "front" if point.on_front else ""]
         rows.append(tuple(Cell((Part(text),)) for text in cells))
     note = (
-        f"Means over relations of {found.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
-        f"cosine) and as plausible ({found.quality}), and better in one of them."
+        f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
+        f"cosine) and as plausible ({swept.quality}), and better in one of them."
     )
     columns = ("setting", "bundle", "cosine", "100 - BLEU-2", "relevance", "backward PMI", "in the bin", "Hamming")
     return Table("Settings", note, (*columns, "Pareto"), tuple(rows))
 
 
-def sweep_plots(found: Sweep) -> list[Plot]:
-    """For each axis, a curve of every figure against the option's value, a line a bundle; none for a grid."""
+def sweep_plots(swept: Sweep) -> list[Plot]:
+    """Per axis, a curve of each figure against the option's value, with a line per bundle; none for a grid."""
     plots = []
-    for axis in dict.fromkeys(point.setting.axis for point in found.points if point.setting.axis):
-        for figure in ("semantic", found.quality, "in_bin"):
-            series = _curves(found, axis, figure)
+    for axis in dict.fromkeys(point.setting.axis for point in swept.points if point.setting.axis):
+        for figure in ("semantic", swept.quality, "in_bin"):
+            series = _curves(swept, axis, figure)
             if series:
                 drawn = lines(series, axis, figure, log=axis == "signature_weight")
                 plots.append(Plot(f"{figure} by {axis}", drawn))
     return plots
 
 
-def _curves(found: Sweep, axis: str, figure: str) -> list[Series]:
+def _curves(swept: Sweep, axis: str, figure: str) -> list[Series]:
     curves: dict[str, list[tuple[float, float]]] = {}
-    for point in found.points:
+    for point in swept.points:
         value = point.figures[figure]
         if point.setting.axis == axis and value is not None:
             curves.setdefault(point.setting.bundle, []).append((point.setting.options[0][1], value))

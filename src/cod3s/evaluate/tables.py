@@ -1,9 +1,10 @@
-"""The tables of a report: a summary in; rows of cells out, and Markdown of them.
+"""The tables of a report, and their Markdown.
 
-A figure is strong where no other system is significantly better. What the paper published stands in columns of
-its own, marked as such: other models, other training data, another encoder.
+A figure is bold if no other system is significantly better. The paper's published figures have their own columns:
+they come from other models, other training data and another encoder.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +12,15 @@ from cod3s.evaluate.paper import DISTINCT, DISTINCT_RELATION, DIVERSITY
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
 from cod3s.metrics.inference import InferenceScores
+from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE
 from cod3s.metrics.semantic import THRESHOLDS
 
 ARROWS = {"effect": "C→E", "cause": "E→C"}
 NOTHING = "–"
+NEAR_BEST = (
+    "no other system is significantly better (Wilcoxon signed-rank test over sources, p < .05, uncorrected)"
+)
+"""What bold print, or a star on the terminal, means in most tables."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Cell:
-    """Parts with slashes between them, as the paper prints three figures in one cell."""
+    """One or several parts, printed with slashes in between, as in the paper."""
 
     parts: tuple[Part, ...]
     published: bool = False
@@ -39,21 +45,27 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """`note` says how to read it; every row has as many cells as there are columns."""
+    """A title, a note on how to read the table, and rows with a cell per column; `bold` says what bold marks."""
 
     title: str
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    bold: str = NEAR_BEST
+
+    @property
+    def anchor(self) -> str:
+        """The name of the table in links."""
+        return "-".join(re.findall(r"\w+", self.title.lower()))
 
 
 def plain_cell(text: str) -> Cell:
-    """A cell of words, or of one figure that is not compared."""
+    """A cell of text, or of one figure that is not compared."""
     return Cell((Part(text),))
 
 
 def title_of(relation: str) -> str:
-    """A relation as the paper's tables write it."""
+    """A relation as in the paper's tables."""
     return ARROWS.get(relation, relation)
 
 
@@ -68,7 +80,7 @@ def all_tables(summary: Summary) -> list[Table]:
 
 
 def diversity_table(summary: Summary, size: int) -> Table:
-    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities a relation, with its own beside them."""
+    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, beside the published ones."""
     published = DIVERSITY.get(str(size), {})
     columns = ["system"]
     for relation in summary.relations:
@@ -81,15 +93,15 @@ def diversity_table(summary: Summary, size: int) -> Table:
         for relation in summary.relations:
             row.append(_figures(summary, system, relation, str(size)))
             if f"paper {title_of(relation)}" in columns:
-                own = published.get(system, {}).get(relation)
-                row.append(Cell((Part(str(own) if own else NOTHING),), published=True))
+                figures = published.get(system, {}).get(relation)
+                row.append(Cell((Part(str(figures) if figures else NOTHING),), published=True))
         rows.append(tuple(row))
     note = "100 - BLEU-1 / 100 - BLEU-2 / cosine distance; higher is more diverse."
     return Table(f"Diversity of {size}-sets", note, tuple(columns), tuple(rows))
 
 
 def distinct_table(summary: Summary, relation: str) -> Table:
-    """The paper's lower table 2: distinct answers among ten by threshold; then the effective counts."""
+    """The lower part of the paper's table 2: distinct answers among ten by threshold; then effective counts."""
     metrics = [("distinct", f"{threshold:g}", f"{threshold:g}") for threshold in THRESHOLDS]
     metrics += [
         ("effective", scorer, f"effective ({scorer})")
@@ -102,13 +114,13 @@ def distinct_table(summary: Summary, relation: str) -> Table:
         row = [plain_cell(system)]
         row += [_one(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
         if with_paper:
-            own = DISTINCT.get(system)
-            figures = [f"{own[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS] if own else [NOTHING]
+            counts = DISTINCT.get(system)
+            figures = [f"{counts[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS] if counts else [NOTHING]
             row.append(Cell(tuple(map(Part, figures)), published=True))
         rows.append(tuple(row))
     columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
     note = (
-        "Answers among ten that are not closer than the threshold to an earlier one, as completed statements. "
+        "Answers among ten that are no closer than the threshold to an earlier one, as completed statements. "
         "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the questions."
     )
     return Table(f"Distinct answers, {title_of(relation)}", note, columns, tuple(rows))
@@ -120,6 +132,8 @@ MORE = (
     ("distinct1", "distinct-1", "{:.3f}"),
     ("distinct2", "distinct-2", "{:.3f}"),
     ("self_bleu", "self-BLEU", "{:.1f}"),
+    ("classes", "classes", "{:.2f}"),
+    ("utility", "utility", "{:.3f}"),
     ("relevance", "relevance", "{:.3f}"),
     ("likelihood", "log p(source)", "{:.2f}"),
     ("backward_pmi", "backward PMI", "{:.2f}"),
@@ -138,19 +152,21 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
         for system in _with(summary, relation)
     ]
     note = (
-        "Cosine with its 95 % bootstrap interval. Self-BLEU: lower is more diverse. Relevance: cosine of source "
-        "and answer; log p(source): per token, given the answer, by the model of the other relation; PMI: less "
-        "that of the source alone."
+        "Cosine with its 95 % bootstrap interval. Self-BLEU: lower is more diverse. Classes: different things "
+        f"said (answers are equivalent if the cosine of their statements is above {1 - EQUIVALENCE_DISTANCE:g}); "
+        f"utility: new classes only, each later answer discounted by {PATIENCE:g}; both after NoveltyBench. "
+        "Relevance: cosine of source and answer; log p(source): per token, given the answer, by the model of the "
+        "other relation; PMI: the same minus that of the source alone."
     )
     columns = ("system", "cosine", *(name for _, name, _ in shown))
     return Table(f"More on {size}-sets, {title_of(relation)}", note, columns, tuple(rows))
 
 
 def fidelity_table(summary: Summary) -> Table:
-    """Whether answers lie in the bins they were asked for."""
+    """Whether answers lie in the bins that they were written for."""
     rows = []
-    for system, own in summary.systems.items():
-        for relation, scores in own.items():
+    for system, relations in summary.systems.items():
+        for relation, scores in relations.items():
             if scores.control is None:
                 continue
             whole, other = scores.control.whole, scores.control.other_hamming
@@ -166,8 +182,8 @@ def fidelity_table(summary: Summary) -> Table:
                 )
             )
     note = (
-        "Hamming distance of the signature asked for from that of the answer; beside it, from those of the other "
-        "answers in the set, which is what it would be without control."
+        "Hamming distance between the requested signature and that of the answer; `to others`: the same to the "
+        "other answers of the set, which is what it would be without control."
     )
     columns = ("system", "relation", "Hamming", "to others", "bits right", "in the bin", "answers")
     return Table("Fidelity", note, columns, tuple(rows))
@@ -192,13 +208,13 @@ def choice_table(summary: Summary) -> Table:
 
 
 def inference_table(summary: Summary) -> Table:
-    """Where the gold target's signature stands among the inferred ones."""
-    found = [
+    """The rank of the gold target's signature among the inferred ones."""
+    guesses = [
         (guesser, relation, scores)
-        for guesser, own in summary.inference.items()
-        for relation, scores in own.items()
+        for guesser, relations in summary.inference.items()
+        for relation, scores in relations.items()
     ]
-    depths = list(dict.fromkeys(recall.depth for _, _, scores in found for recall in scores.recalls))
+    depths = list(dict.fromkeys(recall.depth for _, _, scores in guesses for recall in scores.recalls))
     rows = [
         (
             plain_cell(guesser),
@@ -207,12 +223,11 @@ def inference_table(summary: Summary) -> Table:
             plain_cell(f"{scores.median_rank:g}"),
             plain_cell(str(scores.sources)),
         )
-        for guesser, relation, scores in found
+        for guesser, relation, scores in guesses
     ]
     note = (
         "Share of sources with one of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
-        "target's; `most frequent` always guesses the largest bins. The median rank counts what is not found as "
-        "last."
+        "target's; `most frequent` always guesses the largest bins. The median rank counts missing ones as last."
     )
     columns = ("guesses", "relation", *(f"k = {depth}" for depth in depths), "median rank", "sources")
     return Table("Inferring the gold signature", note, columns, tuple(rows))
@@ -235,7 +250,7 @@ def _marked(cell: Cell) -> str:
 
 
 def _with(summary: Summary, relation: str) -> list[str]:
-    return [system for system, own in summary.systems.items() if relation in own]
+    return [system for system, relations in summary.systems.items() if relation in relations]
 
 
 def _any(summary: Summary, relation: str, column: Column) -> bool:
@@ -248,10 +263,10 @@ def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
         ("bleu2", lambda value: f"{value:.1f}"),
         ("semantic", lambda value: f"{value:.3f}".lstrip("0")),
     )
-    found = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
-    if any(figure is None for figure, _ in found):
+    figures = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
+    if any(figure is None for figure, _ in figures):
         return plain_cell(NOTHING)
-    return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in found if figure))
+    return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in figures if figure))
 
 
 def _one(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
@@ -266,5 +281,5 @@ def _interval(figure: Figure | None) -> Cell:
 
 
 def _recalls(scores: InferenceScores, depth: int) -> str:
-    own = [f"{recall.recall:.2f}" for recall in scores.recalls if recall.depth == depth]
-    return " / ".join(own) or NOTHING
+    recalls = [f"{recall.recall:.2f}" for recall in scores.recalls if recall.depth == depth]
+    return " / ".join(recalls) or NOTHING

@@ -1,1 +1,1 @@
-"""Metrics: what a set of answers is worth. Texts, vectors and signatures in, figures out; reads no files."""
+"""Figures of sets of answers, from their texts, vectors, signatures and scores."""

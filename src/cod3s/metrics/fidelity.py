@@ -1,4 +1,4 @@
-"""Fidelity: does an answer lie in the bin it was asked for? Requested and realised signatures in, figures out."""
+"""Fidelity: whether answers lie in the bins that they were written for."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import numpy as np
 from cod3s.signatures import from_text
 
 BIN_SIZES = (0, 1, 10, 100, 1000)
-"""Lower ends of the groups of training sentences in a bin."""
+"""Lower bounds of the groups of bins by number of training sentences."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One answer's signature as it was asked for and as its text has it, its place and its bin's size."""
+    """The requested and the realised signature of an answer, its rank and the size of its bin."""
 
     signature: str
     realised: str
@@ -22,13 +22,13 @@ class Request:
 
     @property
     def hamming(self) -> int:
-        """How many bits came out otherwise."""
+        """How many bits differ."""
         return int((from_text(self.signature) != from_text(self.realised, len(self.signature))).sum())
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Over some requests: mean distance, share of bits right, share of answers in their bin."""
+    """Over a group of requests: mean distance, share of correct bits, share of answers in their bin."""
 
     requests: int
     hamming: float
@@ -37,7 +37,7 @@ class Fidelity:
 
 
 def fidelity(requests: Sequence[Request]) -> Fidelity | None:
-    """The figures of these requests; None where there are none."""
+    """The figures of these requests; None without requests."""
     if not requests:
         return None
     distances = np.array([request.hamming for request in requests])
@@ -47,23 +47,23 @@ def fidelity(requests: Sequence[Request]) -> Fidelity | None:
 
 
 def by_rank(requests: Iterable[Request]) -> dict[int, Fidelity]:
-    """The figures of each rank from 0 on."""
+    """The figures by rank, from 0."""
     return _grouped((request.rank, request) for request in requests)
 
 
 def by_bin_size(requests: Iterable[Request]) -> dict[int, Fidelity]:
-    """The figures of each group of bins, under the lower end of its size (BIN_SIZES)."""
+    """The figures by size of the bin, under the lower bound of each group (BIN_SIZES)."""
     return _grouped((max(low for low in BIN_SIZES if low <= request.count), request) for request in requests)
 
 
 def other_answers_hamming(sets: Iterable[Sequence[Request]]) -> float | None:
-    """Mean distance of a request from the *other* answers of its set: what `hamming` would be without control."""
+    """The mean distance of a request from the *other* answers of its set: what `hamming` is without control."""
     distances = [
-        int((from_text(asked.signature) != from_text(other.realised)).sum())
-        for own in sets
-        for asked in own
-        for other in own
-        if other is not asked
+        int((from_text(request.signature) != from_text(other.realised)).sum())
+        for requests in sets
+        for request in requests
+        for other in requests
+        if other is not request
     ]
     return float(np.mean(distances)) if distances else None
 
@@ -72,4 +72,4 @@ def _grouped(requests: Iterable[tuple[int, Request]]) -> dict[int, Fidelity]:
     groups: dict[int, list[Request]] = {}
     for key, request in requests:
         groups.setdefault(key, []).append(request)
-    return {key: found for key in sorted(groups) if (found := fidelity(groups[key]))}
+    return {key: figures for key in sorted(groups) if (figures := fidelity(groups[key]))}

@@ -1,7 +1,4 @@
-"""How well signatures are inferred: where the gold target's signature stands among the guesses.
-
-Ranked signatures and the gold one in, rank and recall out.
-"""
+"""How well signatures are inferred: rank and recall of the gold target's signature among the guesses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +20,13 @@ class Guess:
 
     @property
     def rank(self) -> int | None:
-        """Where the gold signature stands, from 1; None where it is not among the guesses."""
+        """The rank of the gold signature, from 1; None if it is not among the guesses."""
         return self.ranked.index(self.gold) + 1 if self.gold in self.ranked else None
 
 
 @dataclass(frozen=True)
 class Recall:
-    """The share of sources whose gold signature has one of the first `depth` guesses within `radius` bits."""
+    """The share of sources with one of the first `depth` guesses within `radius` bits of the gold signature."""
 
     depth: int
     radius: int
@@ -38,17 +35,17 @@ class Recall:
 
 @dataclass(frozen=True)
 class InferenceScores:
-    """`found` is the share of gold signatures that are guessed at all; `median_rank` counts the others as last."""
+    """`found` is the share of gold signatures among the guesses; `median_rank` counts the others as last."""
 
     sources: int
-    guesses: int  # the most that a source had
+    guesses: int  # per source, at most
     found: float
     median_rank: float
     recalls: tuple[Recall, ...]
 
 
 def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
-    """The figures of these guesses; None where there are none."""
+    """The figures of these guesses; None without guesses."""
     if not guesses:
         return None
     distances = [_distances(guess) for guess in guesses]

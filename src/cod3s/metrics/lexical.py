@@ -1,12 +1,12 @@
-"""Lexical diversity of a set of answers: pairwise BLEU, distinct-n, self-BLEU. Texts in, figures out.
+"""Lexical diversity of a set of answers: pairwise BLEU, distinct-n, self-BLEU.
 
-What is degenerate has a value: a set with fewer than two answers has no diversity (0; self-BLEU 100), and two
-equal texts are at distance 0 whatever their length (without smoothing, BLEU-2 of a one-word text with itself is
-0, so the original counts it as 100 apart).
+Degenerate sets have values: fewer than two answers have no diversity (0; self-BLEU 100), and two equal texts
+are at distance 0 whatever their length (without smoothing, BLEU-2 of a one-word text with itself is 0, so the
+original counts it as 100 apart).
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from typing import Any
 
@@ -15,16 +15,17 @@ from cod3s.errors import require
 SELF_BLEU_ORDER = 4
 
 
+@lru_cache(maxsize=500_000)  # systems share answers, and 3-sets are part of 10-sets
 def bleu(text: str, reference: str, order: int) -> float:
     """Sentence BLEU of `order` n-grams as the paper's toolkit computed it: 13a, cased, no smoothing; 0 to 100."""
     score: float = _pair_bleu(order).corpus_score([text], [[reference]]).score
-    return min(score, 100.0)  # exp(log(100)) is a rounding step above it
+    return min(score, 100.0)  # exp(log(100)) is slightly above 100
 
 
 def bleu_diversity(texts: Sequence[str], order: int) -> float:
     """The paper's lexical diversity: the mean of 100 - BLEU over ordered pairs; 0 to 100.
 
-    The paper's sum leaves out y = y'; equal texts add nothing to it here, but count in its |Y| (|Y| - 1).
+    The paper's sum omits y = y'; here, equal texts add nothing to it but count in its |Y| (|Y| - 1).
     """
     pairs = list(permutations(texts, 2))
     distances = [0.0 if text == other else 100.0 - bleu(text, other, order) for text, other in pairs]
@@ -32,47 +33,48 @@ def bleu_diversity(texts: Sequence[str], order: int) -> float:
 
 
 def distinct_ngrams(texts: Sequence[str], order: int) -> float:
-    """Distinct-n (Li et al. 2016): different n-grams over all n-grams of the set; 0 where there are none."""
-    found = [
+    """Distinct-n (Li et al. 2016): the share of different n-grams among all n-grams of the set; 0 without any."""
+    ngrams = [
         tuple(tokens[start : start + order])
         for tokens in map(_tokens, texts)
         for start in range(len(tokens) - order + 1)
     ]
-    return len(set(found)) / len(found) if found else 0.0
+    return len(set(ngrams)) / len(ngrams) if ngrams else 0.0
 
 
 def self_bleu(texts: Sequence[str]) -> float:
-    """Self-BLEU (Zhu et al. 2018): the mean BLEU-4 of each answer against all others; 100 says one thing.
+    """Self-BLEU (Zhu et al. 2018): the mean BLEU-4 of each answer against all others; 100 if all are equal.
 
-    Smoothed (`exp`) and of effective order, as sacrebleu advises for sentences: most answers have no 4-grams in
+    Smoothed (`exp`) with effective order, as sacrebleu advises for sentences: most answers have no 4-grams in
     common, and short ones have none at all.
     """
     if len(texts) < 2:
         return 100.0
     scorer = _self_bleu_scorer()
     scores = [
-        scorer.sentence_score(text, [*texts[:place], *texts[place + 1 :]]).score
-        for place, text in enumerate(texts)
+        scorer.sentence_score(text, [*texts[:position], *texts[position + 1 :]]).score
+        for position, text in enumerate(texts)
     ]
     return float(min(sum(scores) / len(scores), 100.0))
 
 
 def lexical_settings() -> dict[str, str]:
-    """What made the lexical figures, in sacrebleu's own words."""
-    pair, own = (_signature(scorer) for scorer in (_pair_bleu(2), _self_bleu_scorer()))
-    return {"bleu": pair, "self_bleu": own}
+    """The settings of the lexical figures, as sacrebleu's signatures."""
+    return {"bleu": _signature(_pair_bleu(2)), "self_bleu": _signature(_self_bleu_scorer())}
 
 
 def _signature(scorer: Any) -> str:
-    scorer.corpus_score(["a"], [["a"]])  # a signature names the number of references, known after a first score
+    scorer.corpus_score(
+        ["a"], [["a"]]
+    )  # the signature includes the number of references, known after a first score
     return str(scorer.get_signature().format(short=False))
 
 
 @cache
 def _pair_bleu(order: int) -> Any:
     library = require("sacrebleu.metrics", "evaluate")
-    # Not of effective order: BLEU-2 needs a bigram, as in the original. A corpus of one sentence has its score
-    # without the advice that `sentence_score` logs each time.
+    # Without effective order: BLEU-2 needs a bigram, as in the original. Scoring a corpus of one sentence
+    # avoids the advice that `sentence_score` logs each time.
     return library.BLEU(tokenize="13a", smooth_method="none", max_ngram_order=order, effective_order=False)
 
 

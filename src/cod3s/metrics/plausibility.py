@@ -1,7 +1,6 @@
-"""Plausibility without people: which of two alternatives a score prefers. Scores in, accuracy out.
+"""Plausibility without human raters: combine the scores of a pair, and measure which alternatives they prefer.
 
-The scores themselves come from a model (`cod3s.evaluate.likelihood`) or from an encoder; this module only knows
-how to combine and judge them.
+The scores come from a model or an encoder (`cod3s.evaluate.pairs`).
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ class PairScores:
     """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
 
     `forward` is p(target | source), `target_alone` p(target | nothing), `backward` p(source | target), and
-    `source_alone` p(source | nothing); None where no model could say.
+    `source_alone` p(source | nothing); None without a model for it.
     """
 
     relevance: float
@@ -28,18 +27,18 @@ class PairScores:
 
 
 SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi")
-"""What can choose: see `combine`."""
+"""The ways to score a pair: see `combine`."""
 
 MMI_WEIGHT = PAPER.sentence_weight  # lambda_y
 
 
 def combine(scores: PairScores, scorer: str) -> float | None:
-    """One number for a pair; None where a part is missing.
+    """One number for a pair; None if a part is missing.
 
-    | scorer | is |
+    | scorer | meaning |
     |---|---|
     | relevance | cosine of source and target |
-    | forward | log p(target given source): fooled by targets that are likely anyway |
+    | forward | log p(target given source): favours targets that are likely anyway |
     | pmi | forward - log p(target) |
     | backward | log p(source given target): the part of the paper's MMI that sees the source |
     | backward_pmi | backward - log p(source): comparable across sources |
@@ -58,21 +57,21 @@ def combine(scores: PairScores, scorer: str) -> float | None:
 
 
 def choice_credits(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> list[float]:
-    """1 for each question whose right alternative scores highest, else 0; a tie counts as chance would have it."""
+    """1 for each question whose right alternative scores highest, else 0; ties share the credit."""
     credits = []
     for scores, answer in zip(alternatives, answers, strict=True):
-        best = [place for place, score in enumerate(scores) if score == max(scores)]
+        best = [number for number, score in enumerate(scores) if score == max(scores)]
         credits.append(1.0 / len(best) if answer in best else 0.0)
     return credits
 
 
 def plausibility_bar(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> float | None:
-    """The median score of the wrong alternatives: what scores above it is better than a typical wrong one."""
+    """The median score of the wrong alternatives: a score above it is better than a typical wrong answer."""
     wrong = [
         score
         for scores, answer in zip(alternatives, answers, strict=True)
-        for place, score in enumerate(scores)
-        if place != answer
+        for number, score in enumerate(scores)
+        if number != answer
     ]
     return float(np.median(wrong)) if wrong else None
 

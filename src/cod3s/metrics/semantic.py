@@ -1,7 +1,7 @@
-"""Semantic diversity of a set of answers. Unit vectors in (and the texts, to know equal ones), figures out.
+"""Semantic diversity of a set of answers, from their unit vectors.
 
-What is degenerate has a value: fewer than two answers have no diversity (0; Vendi score 1 for one answer, 0 for
-none), and equal texts are at distance 0 even where the encoder knows none of their words (a vector of zeros).
+Degenerate sets have values: fewer than two answers have no diversity (0; Vendi score 1 for one answer, 0 for
+none), and equal texts are at distance 0 even if the encoder knows none of their words (a vector of zeros).
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ def cosine_distances(texts: Sequence[str], vectors: Vectors) -> Distances:
     exact = vectors.astype(np.float64)
     distances: Distances = np.clip(1.0 - exact @ exact.T, 0.0, 2.0)
     firsts: dict[str, int] = {}
-    places = np.array([firsts.setdefault(text, place) for place, text in enumerate(texts)], np.intp)
-    distances[places[:, None] == places] = 0.0
+    first = np.array([firsts.setdefault(text, position) for position, text in enumerate(texts)], np.intp)
+    distances[first[:, None] == first] = 0.0
     return distances
 
 
@@ -36,9 +36,9 @@ def mean_distance(distances: Distances) -> float:
 
 
 def vendi_score(distances: Distances) -> float:
-    """How many things the set says (Friedman and Dieng 2023): 1 for equal answers, n for orthogonal ones.
+    """The effective number of different answers (Friedman and Dieng 2023): 1 if all are equal, n if orthogonal.
 
-    The exponential of the entropy of the eigenvalues of the similarity matrix, divided by n.
+    The exponential of the entropy of the eigenvalues of the similarity matrix divided by n.
     """
     if not len(distances):
         return 0.0
@@ -48,12 +48,13 @@ def vendi_score(distances: Distances) -> float:
 
 
 def distinct(distances: Distances, threshold: float) -> list[int]:
-    """The answers that are no duplicates, greedily in their order (appendix E of the paper).
+    """The positions of the answers without duplicates, chosen greedily in order (appendix E of the paper).
 
-    A duplicate is closer than `threshold` to an earlier one that was kept; at 0 nothing is, as in the paper.
+    A duplicate is closer than `threshold` to an earlier answer that was kept; at 0 there are none, as in the
+    paper.
     """
     kept: list[int] = []
-    for place, row in enumerate(distances):
+    for position, row in enumerate(distances):
         if not any(row[earlier] < threshold for earlier in kept):
-            kept.append(place)
+            kept.append(position)
     return kept

@@ -1,4 +1,4 @@
-"""Is a difference more than chance? Paired values in; p-values, Holm correction, confidence intervals out."""
+"""Whether a difference is more than chance: signed-rank tests, Holm correction, bootstrap intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ MOST_EXACT = 50
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the sources that both answered: the mean difference a - b, and how sure of it one can be."""
+    """Two systems on the sources that both answered: the mean difference a - b and its p-values."""
 
     a: str
     b: str
     sources: int
     difference: float
     p: float
-    holm: float  # p corrected for all comparisons made together
+    holm: float  # p corrected for all comparisons of one figure
 
 
 def wilcoxon(a: Sequence[float], b: Sequence[float]) -> float:
-    """The p-value of the two-sided signed-rank test; 1 where nothing differs, or there is nothing to compare.
+    """The p-value of the two-sided signed-rank test; 1 if nothing differs or there is nothing to compare.
 
-    Zero differences take no part. Exact up to 50 differences of different size, else by the normal approximation
-    with its correction for ties (as scipy chose when the paper was written; since, it permutes small samples with
-    ties, which is slow and changes little).
+    Zero differences are dropped. Exact for up to 50 differences without ties, otherwise the normal
+    approximation with its correction for ties (as in scipy when the paper was written; today it permutes small
+    samples with ties, which is slow and changes little).
     """
     differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     differences = differences[differences != 0]
@@ -42,26 +42,26 @@ def wilcoxon(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for being many (Holm 1979): the smallest times n, the next times n - 1, …"""
+    """The p-values corrected for multiple tests (Holm 1979): the smallest times n, the next times n - 1, …"""
     number = len(p_values)
     corrected = [0.0] * number
     largest = 0.0
-    for rank, place in enumerate(sorted(range(number), key=lambda place: p_values[place])):
-        largest = max(largest, min(1.0, (number - rank) * p_values[place]))
-        corrected[place] = largest
+    for rank, index in enumerate(sorted(range(number), key=lambda index: p_values[index])):
+        largest = max(largest, min(1.0, (number - rank) * p_values[index]))
+        corrected[index] = largest
     return corrected
 
 
 def compare_all(values: Mapping[str, Mapping[str, float]]) -> list[Comparison]:
-    """Every pair of systems, given each system's value by source; Holm over all of these pairs."""
-    found = []
+    """Every pair of systems, from each system's value by source; Holm over all of these pairs."""
+    tests = []
     for a, b in combinations(values, 2):
         shared = [source for source in values[a] if source in values[b]]
         left, right = ([values[name][source] for source in shared] for name in (a, b))
         difference = float(np.mean(left) - np.mean(right)) if shared else 0.0
-        found.append((a, b, len(shared), difference, wilcoxon(left, right)))
-    corrected = holm([row[4] for row in found])
-    return [Comparison(*row, holm=value) for row, value in zip(found, corrected, strict=True)]
+        tests.append((a, b, len(shared), difference, wilcoxon(left, right)))
+    corrected = holm([row[4] for row in tests])
+    return [Comparison(*row, holm=value) for row, value in zip(tests, corrected, strict=True)]
 
 
 def beaten(name: str, comparisons: Sequence[Comparison], lower_is_better: bool = False) -> bool:
@@ -77,7 +77,7 @@ def beaten(name: str, comparisons: Sequence[Comparison], lower_is_better: bool =
 def bootstrap_interval(
     values: Sequence[float], *, seed: int, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """The percentile interval of the mean, over resampled sources; the same for the same seed."""
+    """The percentile interval of the mean over resampled sources; the same for the same seed."""
     if not len(values):
         return (float("nan"), float("nan"))
     array = np.asarray(values, np.float64)

@@ -1,1 +1,1 @@
-"""What every server here shares: the address, security headers, files by fixed names, the shape of errors."""
+"""What both servers share: the address, the guard in front of the application, error replies and fixed files."""

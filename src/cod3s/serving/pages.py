@@ -1,4 +1,4 @@
-"""Pages and their files, by a fixed list of names: what a request names is looked up, never opened."""
+"""Pages and their files, served from a fixed list of names: no request can name a path on the disk."""
 
 from collections.abc import Callable, Mapping
 from mimetypes import guess_type
@@ -13,16 +13,18 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".
 
 
 def page_routes(folder: Path, pages: Mapping[str, str]) -> APIRouter:
-    """`/static/NAME` for the files of `folder` and those that all pages share, and `pages` by their paths."""
+    """`/static/NAME` for the files in `folder` and the shared ones, and `pages` (path → file) at their paths."""
     router = APIRouter(include_in_schema=False)
-    known = {file.name: file.read_bytes() for own in (_SHARED, folder) for file in own.iterdir() if file.is_file()}
+    files = {
+        file.name: file.read_bytes() for room in (_SHARED, folder) for file in room.iterdir() if file.is_file()
+    }
 
     def send(name: str) -> Response:
-        if name not in known:
+        if name not in files:
             raise HTTPException(404)
         suffix = name[name.rfind(".") :]
-        kind = _TYPES.get(suffix) or guess_type(name)[0] or "application/octet-stream"
-        return Response(known[name], media_type=kind)
+        media_type = _TYPES.get(suffix) or guess_type(name)[0] or "application/octet-stream"
+        return Response(files[name], media_type=media_type)
 
     def sends(name: str) -> Callable[[], Response]:
         return lambda: send(name)

@@ -1,4 +1,4 @@
-"""The routes of the JSON API: requests in, records out. What they do is in `explorer`, when they may in `gate`."""
+"""The routes of the JSON API. `explorer` does their work; `queue` decides when."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -12,76 +12,81 @@ from cod3s.bins.atlas import MAX_BINS
 from cod3s.bundle import BundleFacts
 from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection
-from cod3s.web.comparison import Comparison
-from cod3s.web.explorer import Explorer
-from cod3s.web.gate import Gate
+from cod3s.web.explorer import Comparison, Explorer
 from cod3s.web.limits import Limits
-from cod3s.web.lines import JsonLines
+from cod3s.web.queue import JsonLines, WorkQueue
 from cod3s.web.replies import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of, bounded
 
-UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and there still are places to stop
+UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and still stoppable in between
 _REASONS = {
+    403: "The request comes from a page of another origin, or under a name that the server does not go by.",
     408: "The body came too slowly.",
     413: "The body is too large.",
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",
     501: "The server lacks an optional library that this needs.",
-    503: "Too many requests wait, or this one waited too long; Retry-After says when to come again.",
+    503: "Too many requests are waiting, or this one waited too long; Retry-After says when to try again.",
     504: "The answer took too long.",
 }
 
 
-def api_routes(explorer: Explorer, gate: Gate, limits: Limits, facts: BundleFacts) -> APIRouter:
+def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts) -> APIRouter:
     """All routes of the API."""
     router = APIRouter()
-    _add_answers(router, explorer, gate, limits, facts)
-    _add_select(router, explorer, gate, limits, facts)
+    _add_answers(router, explorer, queue, limits, facts)
+    _add_select(router, explorer, queue, limits, facts)
     _add_bins(router, explorer, facts)
-    _add_facts(router, explorer, gate)
+    _add_facts(router, explorer, queue)
     return router
 
 
-def _add_answers(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limits, facts: BundleFacts) -> None:
+def _add_answers(
+    router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
+) -> None:
     asked, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
 
     @router.post("/api/generate", response_model=AnswerSet, **_takes(asked))
-    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked, limits))]) -> Any:
+    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
-        return _unless_gone(await gate.finish(explorer.answer(body, group=UNSEEN_GROUP), request.receive))
+        return _unless_gone(await queue.finish(explorer.answer(body, group=UNSEEN_GROUP), request.receive))
 
     @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
-    async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked, limits))]) -> Response:
-        """The same as it is made: a line with the chosen signatures, one for each answer, one with the record.
+    async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Response:
+        """The same, sent as it is made: a line with the chosen signatures, one per answer, one with the record.
 
-        The field `event` of a line is signatures, answer, done or, when something goes wrong on the way, error.
+        The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error.
         """
-        return JsonLines(gate, map(_event, explorer.answer(body)))
+        return JsonLines(queue, map(_event, explorer.answer(body)))
 
     @router.post("/api/compare", response_model=Comparison, **_takes(question))
-    async def compare(request: Request, body: Annotated[Question, Depends(body_of(question, limits))]) -> Any:
-        """The answers of the two stages and of plain beam search, and how many of each are distinct in meaning."""
-        return _unless_gone(await gate.finish(explorer.compare(body), request.receive))
+    async def compare(request: Request, body: Annotated[Question, Depends(body_of(question))]) -> Any:
+        """The answers of the two stages and of plain beam search, and how many of each mean different things."""
+        return _unless_gone(await queue.finish(explorer.compare(body), request.receive))
 
 
-def _add_select(router: APIRouter, explorer: Explorer, gate: Gate, limits: Limits, facts: BundleFacts) -> None:
+def _add_select(
+    router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
+) -> None:
     asked = bounded(SelectRequest, limits, facts)
 
     @router.post("/api/select", response_model=Selection, **_takes(asked))
-    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(asked, limits))]) -> Any:
+    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(asked))]) -> Any:
         """k of the candidates that mean different things: the record of `cod3s select --json`."""
-        return _unless_gone(await gate.finish(explorer.select(body), request.receive))
+        return _unless_gone(await queue.finish(explorer.select(body), request.receive))
 
 
 def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None:
-    of_relation = Query(description="Of which relation.", json_schema_extra={"enum": [*facts.models]})
+    of_relation = Query(
+        description="The relation whose bins are meant.", json_schema_extra={"enum": [*facts.models]}
+    )
 
     @router.get("/api/bins/{signature}", responses=_errors(422))
     def show_bin(
         signature: Annotated[str, Path(pattern=f"^[01]{{{facts.bits}}}$", description="The bin's bits.")],
         relation: Annotated[str, of_relation],
     ) -> BinReply:
-        """What one bin holds, and the populated bins nearest to it."""
+        """The contents of one bin, and the populated bins nearest to it."""
         return explorer.bin(signature, relation)
 
     @router.get("/api/map", responses=_errors(422))
@@ -89,24 +94,24 @@ def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None
         relation: Annotated[str, of_relation],
         limit: Annotated[int, Query(ge=1, le=MAX_BINS, description="How many bins, the largest first.")] = 3000,
     ) -> MapReply:
-        """A map of the populated bins: near ones mean like things; x and y go from 0 to 1."""
+        """A map of the populated bins: neighbours mean similar things; x and y go from 0 to 1."""
         return explorer.map(relation, limit)
 
 
-def _add_facts(router: APIRouter, explorer: Explorer, gate: Gate) -> None:
+def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
     @router.get("/api/info")
     def info() -> Info:
-        """What is served, and what may be asked of it."""
+        """What is served, and what clients may ask for."""
         return explorer.info
 
     @router.get("/healthz")
     async def health() -> Health:
-        """That the server runs, and how many requests are at work or wait."""
-        return Health("ok", gate.taken)
+        """Whether the server runs, and how many requests are being worked on or waiting."""
+        return Health("ok", queue.taken)
 
 
 def _unless_gone(result: Any) -> Any:
-    """The result; where the client went away before there was one, a status that nobody reads."""
+    """The result; if the client went away before there was one, a status that nobody will read."""
     return Response(status_code=499) if result is None else result
 
 
@@ -120,7 +125,7 @@ def _event(made: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
 
 
 def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, Any]:
-    """What OpenAPI tells of a route that takes a body: its schema, and the ways in which it is refused."""
+    """The OpenAPI description of a route that takes a body: its schema and the possible refusals."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     responses = _errors(*_REASONS)
     if media_type:
@@ -129,9 +134,9 @@ def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, A
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    found: dict[int | str, dict[str, Any]] = {
+    replies: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorReply, "description": _REASONS[status]} for status in statuses
     }
-    if 503 in found:
-        found[503]["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
-    return found
+    if 503 in replies:
+        replies[503]["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+    return replies

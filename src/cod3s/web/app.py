@@ -1,44 +1,87 @@
-"""The application: a generator and limits in, something that an ASGI server can run out."""
+"""The explorer as an ASGI application."""
 
+import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cod3s import __version__
 from cod3s.decode.generator import Generator
-from cod3s.serving.headers import SecurityHeaders
+from cod3s.serving.address import access_for
+from cod3s.serving.guard import Guard, SecurityHeaders
 from cod3s.serving.pages import page_routes
+from cod3s.serving.refusals import add_error_handlers
 from cod3s.web.api import api_routes
-from cod3s.web.errors import add_error_handlers
+from cod3s.web.api_page import api_page_routes
 from cod3s.web.explorer import Explorer
-from cod3s.web.gate import Gate
 from cod3s.web.limits import Limits
-from cod3s.web.log import RequestLog
-from cod3s.web.manual import manual_routes
+from cod3s.web.queue import WorkQueue
+
+_log = logging.getLogger("cod3s.web")
+_HINTS = {404: "GET /api/docs lists the routes", 422: "GET /api/docs describes what each route takes"}
 
 
-def create_app(generator: Generator, limits: Limits | None = None, *, origins: Sequence[str] = ()) -> FastAPI:
-    """The explorer of the generator's bundle. Pages of `origins` may call the API; none else but its own."""
+def create_app(
+    generator: Generator,
+    limits: Limits | None = None,
+    *,
+    host: str = "127.0.0.1",
+    allowed_hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+) -> ASGIApp:
+    """The explorer of the generator's bundle, to be served on `host`.
+
+    It answers to that host, to this machine's local names and to `allowed_hosts`. Its own page and the pages of
+    `origins` may call the API; others may not.
+    """
     limits = limits or Limits()
-    explorer, gate = Explorer(generator, limits), Gate(limits)
+    explorer, queue = Explorer(generator, limits), WorkQueue(limits)
     explorer.warm_up()
     app = FastAPI(
         title="cod3s",
         version=__version__,
         description="Answers that mean different things.",
-        docs_url=None,  # these load scripts from a CDN; `manual` has what they show
+        docs_url=None,  # FastAPI's own pages load scripts from a CDN; `api_page` needs nothing from elsewhere
         redoc_url=None,
     )
-    app.include_router(api_routes(explorer, gate, limits, generator.facts))
-    app.include_router(manual_routes(app))
+    app.include_router(api_routes(explorer, queue, limits, generator.facts))
+    app.include_router(api_page_routes(app))
     app.include_router(page_routes(Path(__file__).parent / "static", {"/": "index.html"}))
-    add_error_handlers(app)
+    add_error_handlers(app, _HINTS)
+    access = access_for(host, allowed_hosts=allowed_hosts, origins=origins)
+    guarded: ASGIApp = Guard(app, access=access, max_body=limits.body, body_seconds=limits.seconds)
     if origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
+        guarded = CORSMiddleware(
+            guarded, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
         )
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(RequestLog)
-    return app
+    return RequestLog(SecurityHeaders(guarded))
+
+
+class RequestLog:
+    """Logs the route, the status and the time of each request, but nothing that the user wrote."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            # The route's pattern: a path that a user made up, or a query, may hold a sentence.
+            path = getattr(scope.get("route"), "path", "(no route)")
+            milliseconds = 1000 * (time.perf_counter() - start)
+            _log.info("%s %s %s %.0f ms", scope["method"], path, status or "gone", milliseconds)

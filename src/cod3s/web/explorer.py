@@ -1,32 +1,52 @@
-"""What the server can do, without the server: questions of clients in, records of the library out."""
+"""What the explorer can do for its clients, apart from HTTP: answer, compare, select, show bins and maps."""
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from threading import Lock
 
 from cod3s import __version__
 from cod3s.bins import Atlas, open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.config import DEFAULT
+from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
+from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
 from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
-from cod3s.web.comparison import Comparison, compare
+from cod3s.text import complete
 from cod3s.web.limits import Limits
 from cod3s.web.replies import BinReply, Info, MapReply, Relation
 from cod3s.web.requests import SERVED_SYSTEMS, GenerateRequest, Question, SelectRequest
 
-NEIGHBOURS = 12
+NEIGHBOURS = 12  # of a bin
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """How many answers of each system say something that no earlier one says, and what measured it."""
+
+    cod3s: int
+    s2s: int
+    threshold: float
+    encoder: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answers of the two stages and of plain beam search over sentences."""
+
+    cod3s: AnswerSet
+    s2s: AnswerSet
+    distinct: Distinct
 
 
 class Explorer:
-    """One bundle and what may be asked of it; any thread may call it. Encoders are opened when first needed."""
+    """One bundle with all that clients may ask of it; safe to share between threads. Encoders open when needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
@@ -38,7 +58,7 @@ class Explorer:
         quick = DEFAULT.with_values(k=1, beam=1, signature_beam=1, max_tokens=1)
         for relation in self._generator.facts.models:
             self._generator.generate("it rained", relation, options=quick)
-            with suppress(BundleError):  # whoever asks for the map of a relation without bins is told
+            with suppress(BundleError):  # a client that asks for the map of a relation without bins gets the error
                 self._atlas(relation)
 
     def answer(
@@ -56,25 +76,25 @@ class Explorer:
         )
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
-        """The two stages beside one beam. None after each step, the comparison at the end."""
+        """The two stages beside plain beam search. None after each step, the comparison at the end."""
         yield from compare(self._generator, asked.text, asked.relation, asked.options(), self._encoder)
 
     def select(self, asked: SelectRequest) -> Iterator[Selection]:
-        """The candidates that mean different things, in one step."""
+        """The candidates that mean different things, as a single step."""
         yield select(asked.candidates, asked.k, method=asked.method, encoder=self._static)
 
     def bin(self, signature: str, relation: str) -> BinReply:
-        """What is in one bin, be it empty, and which populated ones are near."""
+        """One bin, which may be empty, and the populated bins nearest to it."""
         atlas = self._atlas(relation)
         from_text(signature, self._generator.facts.bits)
         with open_bins(bins_path(self._generator.folder, relation)) as bins:
-            found = bins.get(signature)
+            bin = bins.get(signature)
         return BinReply(
             signature,
             relation,
-            found.count if found else 0,
-            found.medoid if found else "",
-            found.samples if found else (),
+            bin.count if bin else 0,
+            bin.medoid if bin else "",
+            bin.samples if bin else (),
             tuple(atlas.near(signature, NEIGHBOURS)),
         )
 
@@ -84,7 +104,7 @@ class Explorer:
 
     @cached_property
     def info(self) -> Info:
-        """What the bundle says of itself, and what may be asked."""
+        """The bundle's facts, and what clients may ask for."""
         facts = self._generator.facts
         return Info(
             name=facts.name,
@@ -108,7 +128,7 @@ class Explorer:
 
     def _atlas(self, relation: str) -> Atlas:
         """The relation's atlas, drawn once."""
-        self._generator.require_relation(relation)  # from here on it is one of the bundle's own names
+        self._generator.require_relation(relation)  # so no other name becomes part of a path
         with self._drawing:
             if relation not in self._atlases:
                 self._atlases[relation] = self._draw(relation)
@@ -124,7 +144,7 @@ class Explorer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's own; where its extra is not installed, the one of the base install."""
+        """The bundle's encoder, or the one of the base install where its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):
@@ -133,3 +153,25 @@ class Explorer:
     @cached_property
     def _static(self) -> Encoder:
         return load_encoder("static")
+
+
+def compare(
+    generator: Generator, text: str, relation: str, options: DecodeConfig, encoder: Encoder
+) -> Iterator[Comparison | None]:
+    """None after each step of the work, where it can be stopped, and the comparison at the end."""
+    answers: dict[str, AnswerSet] = {}
+    for system in ("cod3s", "s2s"):
+        system_options = options.with_values(search="beam") if system == "s2s" else options
+        for event in generator.stream(text, relation, system=system, options=system_options):
+            if isinstance(event, AnswerSet):
+                answers[system] = event
+            yield None
+    template = generator.facts.relations[relation]["template"]
+    counts = {name: count_distinct(answer_set, template, encoder) for name, answer_set in answers.items()}
+    yield Comparison(**answers, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=encoder.id))
+
+
+def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:
+    """How many of the completed statements do not paraphrase an earlier one."""
+    statements = [complete(template, answers.source, answer.text) for answer in answers]
+    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0

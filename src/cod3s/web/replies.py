@@ -1,4 +1,4 @@
-"""What clients get beside the records of the library. Values only; OpenAPI tells their fields."""
+"""Replies to clients that are not records of the library; OpenAPI describes their fields."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class ErrorReply:
-    """The body of every answer that is none."""
+    """The body of every error."""
 
     error: Explanation
 
@@ -34,7 +34,7 @@ class BinReply:
 
 @dataclass(frozen=True)
 class MapReply:
-    """The largest bins of a relation, the largest first, and where they lie."""
+    """The largest bins of a relation, largest first, with their positions."""
 
     relation: str
     bins: tuple[MappedBin, ...]
@@ -42,7 +42,7 @@ class MapReply:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation, its completed statement and the relation that asks the other way round."""
+    """A relation, the template of its completed statement, and the relation that asks the other way round."""
 
     name: str
     template: str
@@ -51,7 +51,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Info:
-    """What is served, and what may be asked of it."""
+    """What is served, and what clients may ask for."""
 
     name: str
     version: str
@@ -67,7 +67,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Health:
-    """The server runs; `taken` requests are at work or wait."""
+    """The server runs; `taken` requests are being worked on or waiting."""
 
     status: str
     taken: int

@@ -19,9 +19,8 @@ from cod3s.decode.systems import LISTED_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
 from cod3s.selection import METHODS
-from cod3s.serving.body import TooManyBytesError, read_body
+from cod3s.serving.refusals import WrongTypeError
 from cod3s.web.limits import Limits
-from cod3s.web.refusals import TooLargeError, TooSlowError, WrongTypeError
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -144,22 +143,14 @@ def _at_most(limit: int, field: FieldInfo) -> tuple[Any, Any]:
     return int, Field(min(field.default, limit), ge=least, le=limit, description=field.description)
 
 
-def body_of(model: type[Model], limits: Limits) -> Callable[[Request], Awaitable[Model]]:
-    """A dependency that reads the request's body as `model`: no more bytes than allowed, and only as JSON."""
+def body_of(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
+    """A dependency that reads the request's body, which must be declared as JSON, as `model`."""
 
     async def read(request: Request) -> Model:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-            raise WrongTypeError(
-                "the body is not marked as JSON", hint="send the header Content-Type: application/json"
-            )
+            raise WrongTypeError()
         try:
-            return model.model_validate_json(await read_body(request.receive, limits.body, limits.seconds))
-        except TooManyBytesError:
-            raise TooLargeError(
-                f"the body has more than {limits.body} bytes", hint="send less in one request"
-            ) from None
-        except TimeoutError:
-            raise TooSlowError("the body came too slowly", hint="send it again") from None
+            return model.model_validate_json(await request.body())
         except ValidationError as error:
             raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 

@@ -1,46 +1,51 @@
-"""The server of a study: pages for raters and the administrator, and the JSON that they speak.
+"""The server of a study: pages for raters and the administrator, and their JSON API.
 
-Tokens come in the Authorization header. In links they stand after the #, which browsers never send, so that no log
-on the way holds one.
+Tokens are sent in the Authorization header. In links they come after the #, which browsers never send, so no log
+along the way holds one. There are no cookies, so no other site can act in a rater's name.
 """
 
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from cod3s.errors import Cod3sError
-from cod3s.judge.collect.desk import Desk, NoSuchPlaceError, Shown, Standing, TakenBackError
-from cod3s.judge.collect.guard import Guard, Throttle
 from cod3s.judge.collect.progress import study_progress
-from cod3s.judge.collect.store import Store
-from cod3s.judge.collect.tokens import matches
-from cod3s.judge.study.study import Item, Rater, Study
-from cod3s.serving.headers import SecurityHeaders
+from cod3s.judge.collect.rating import RatingService, Shown, Standing
+from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.study.folder import Item, Rater, Study, read_items, read_study
+from cod3s.judge.study.identities import matches
+from cod3s.serving.address import access_for, link, listen
+from cod3s.serving.guard import Guard, SecurityHeaders
 from cod3s.serving.pages import page_routes
-from cod3s.serving.refusal import error_body
+from cod3s.serving.refusals import add_error_handlers, error_body
 
 
 @dataclass(frozen=True)
 class ServerOptions:
     """How a study is served."""
 
-    prolific: bool = False  # raters come from Prolific, and only from there
-    admin_token_hash: str = ""  # in place of the study's own
+    host: str = "127.0.0.1"
+    allowed_hosts: Sequence[str] = ()  # further names that the server answers to
+    prolific: bool = False  # raters come from Prolific and from nowhere else
+    admin_token_hash: str = ""  # replaces that of the study
     max_body: int = 16 * 1024
     in_flight: int = 64
     joins_per_minute: int = 120
 
 
 class NameEntry(BaseModel):
-    """Someone who gives a name."""
+    """Someone who joins by name."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
@@ -50,7 +55,7 @@ ProlificId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
 class ProlificEntry(BaseModel):
-    """Someone who comes from Prolific, with the parameters of its link."""
+    """Someone who comes from Prolific, with the parameters of the link there."""
 
     model_config = ConfigDict(extra="forbid")
     prolific_pid: ProlificId
@@ -61,7 +66,7 @@ class ProlificEntry(BaseModel):
 class Score(BaseModel):
     """A rating. `key` names the click, so that a page may send it again until it is acknowledged.
 
-    `given` is that of the statement that the rater saw.
+    `given` is copied from the statement that the rater saw.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,37 +77,78 @@ class Score(BaseModel):
 
 
 def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> ASGIApp:
-    """The study as an ASGI app, guarded."""
+    """The study as an ASGI application."""
     options = options or ServerOptions()
     app = FastAPI(title="cod3s judge", docs_url=None, redoc_url=None, openapi_url=None)
-    desk = Desk(study, items, store)
-    _add_errors(app)
+    service = RatingService(study, items, store)
+    add_error_handlers(app)
+    app.add_exception_handler(SQLAlchemyError, _database_failed)
     app.include_router(page_routes(Path(__file__).parent / "static", {"/": "rate.html", "/admin": "admin.html"}))
     app.get("/healthz")(lambda: {"status": "ok"})
-    _add_raters(app, desk, options)
+    _add_raters(app, service, options)
     _add_admin(app, study, items, store, options.admin_token_hash or study.admin_token_hash)
-    return SecurityHeaders(Guard(app, max_body=options.max_body, in_flight=options.in_flight))
+    access = access_for(options.host, allowed_hosts=options.allowed_hosts)
+    return SecurityHeaders(Guard(app, access=access, max_body=options.max_body, in_flight=options.in_flight))
 
 
-def _add_raters(app: FastAPI, desk: Desk, options: ServerOptions) -> None:
+def serve_study(
+    folder: Path,
+    *,
+    port: int,
+    options: ServerOptions,
+    database: str = "",
+    announce: Callable[[str], None] = lambda _address: None,
+) -> None:
+    """Serve the study in `folder` until ctrl-C; `announce` gets the address once the port is open."""
+    study, items = read_study(folder), read_items(folder)
+    with open_store(database_url(folder, database), study) as store, listen(options.host, port) as listener:
+        app = create_app(study, items, store, options)
+        # No access log: it would record what raters do. No server header: it only helps attackers.
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        announce(link(options.host, listener))
+        with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+class Throttle:
+    """Admits a number of events per minute in total; safe to share between threads."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute, self._clock = per_minute, clock
+        self._passed: deque[float] = deque()
+        self._turn = Lock()
+
+    def passes(self) -> bool:
+        """Whether one more may pass now; if so, it is counted."""
+        with self._turn:
+            now = self._clock()
+            while self._passed and self._passed[0] <= now - 60:
+                self._passed.popleft()
+            if len(self._passed) >= self._per_minute:
+                return False
+            self._passed.append(now)
+            return True
+
+
+def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) -> None:
     throttle = Throttle(options.joins_per_minute)
 
     def link_owner(authorization: Annotated[str, Header()] = "") -> Rater:
-        found = desk.rater(_token(authorization))
-        if found is None:
+        rater = service.rater(_token(authorization))
+        if rater is None:
             raise HTTPException(401, "this link does not belong to the study")
-        return found
+        return rater
 
     @app.get("/api/study")
     def describe() -> dict[str, Any]:
-        study = desk.study
+        study = service.study
         return {
             "id": study.id,
             "name": study.name,
             "question": study.question,
             "scale": study.scale,
             "instructions": [part.strip() for part in study.instructions.split("\n\n") if part.strip()],
-            "total": desk.assignment.total,
+            "total": service.assignment.total,
             "prolific": options.prolific,
         }
 
@@ -115,20 +161,20 @@ def _add_raters(app: FastAPI, desk: Desk, options: ServerOptions) -> None:
         if not throttle.passes():
             raise HTTPException(429, "too many people are joining at once", headers={"Retry-After": "5"})
         if isinstance(entry, NameEntry):
-            return {"token": desk.join(entry.name)}
-        return {"token": desk.join_from_prolific(entry.prolific_pid, entry.session_id)}
+            return {"token": service.join(entry.name)}
+        return {"token": service.join_from_prolific(entry.prolific_pid, entry.session_id)}
 
     @app.get("/api/standing")
     def standing(rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        return desk.standing(rater)
+        return service.standing(rater)
 
     @app.get("/api/statements/{place}")
     def statement(place: int, rater: Annotated[Rater, Depends(link_owner)]) -> Shown:
-        return desk.show(rater, place)
+        return service.show(rater, place)
 
     @app.put("/api/statements/{place}")
     def rate(place: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        return desk.rate(rater, place, score.score, score.seconds, score.key, score.given)
+        return service.rate(rater, place, score.score, score.seconds, score.key, score.given)
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:
@@ -155,28 +201,6 @@ def _token(authorization: str) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-def _add_errors(app: FastAPI) -> None:
-    """Every error has one shape, and none shows what went on inside."""
-
-    @app.exception_handler(StarletteHTTPException)
-    async def http(_request: Request, error: StarletteHTTPException) -> JSONResponse:
-        return JSONResponse(error_body(str(error.detail)), error.status_code, error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        places = sorted({".".join(map(str, part["loc"])) for part in error.errors()})
-        return JSONResponse(error_body("the request does not fit", f"look at: {', '.join(places)}"[:300]), 422)
-
-    @app.exception_handler(Cod3sError)
-    async def known(_request: Request, error: Cod3sError) -> JSONResponse:
-        status = {NoSuchPlaceError: 404, TakenBackError: 409}.get(type(error), 422)
-        return JSONResponse(error_body(error.message, error.hint), status)
-
-    @app.exception_handler(SQLAlchemyError)
-    async def storage(_request: Request, _error: SQLAlchemyError) -> JSONResponse:
-        body = error_body("the database does not answer", "try again in a moment")
-        return JSONResponse(body, 503, {"Retry-After": "2"})
-
-    @app.exception_handler(Exception)
-    async def unknown(_request: Request, _error: Exception) -> JSONResponse:
-        return JSONResponse(error_body("something went wrong in the server"), 500)
+async def _database_failed(_request: Request, _error: Exception) -> JSONResponse:
+    body = error_body("the database does not answer", "try again in a moment")
+    return JSONResponse(body, 503, {"Retry-After": "2"})

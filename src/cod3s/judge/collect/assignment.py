@@ -1,6 +1,6 @@
-"""Who rates what: each rater's own order, checks spread through it, items with the fewest raters first.
+"""Who rates what: each rater has their own order, with checks spread through it and the least rated items first.
 
-Plain values in and out; the store calls it inside the transaction that writes the choice down.
+The store calls it inside the transaction that saves the choice.
 """
 
 import hashlib
@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cod3s.judge.study.study import CHECK, Item, Study
+from cod3s.judge.study.folder import CHECK, Item, Study
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The rule of a study. Rated items and checks are named by their ids."""
+    """The rule of a study. `items` and `checks` are ids."""
 
     seed: int
     raters_per_item: int
@@ -28,14 +28,14 @@ class Assignment:
 
     @property
     def total(self) -> int:
-        """What one rater is given in all, as long as there is enough to rate."""
+        """How many statements one rater gets, as long as there are enough to rate."""
         return min(self.per_rater, len(self.items)) + len(self.checks)
 
     def next(self, rater: str, given: Sequence[str], load: Mapping[str, int]) -> str | None:
         """The next item of `rater`, or None at the end.
 
-        `given` is what the rater had so far, `load` how many raters each item has. An item gets more raters than
-        asked for only once every item has enough; until then a rater who can only do full items is done.
+        `given` are the rater's items so far, `load` is the number of raters per item. No item gets extra raters
+        until every item has enough; until then, a rater who has only such items left is done.
         """
         place = len(given) + 1
         if place > self.total:
@@ -51,7 +51,7 @@ class Assignment:
         return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
 
     def check_places(self, rater: str) -> set[int]:
-        """Where `rater` meets the checks, from 1: one somewhere in each of as many equal stretches."""
+        """The places of the checks for `rater`, from 1: one at random in each of as many equal stretches."""
         generator = random.Random(f"{self.seed} {rater} places")
         number = len(self.checks)
         bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []

@@ -1,7 +1,4 @@
-"""Where ratings are kept: the tables, and a connection to SQLite or PostgreSQL that loses nothing it acknowledged.
-
-URLs in, transactions out; knows nothing about raters.
-"""
+"""The tables of the ratings, and a connection to SQLite or PostgreSQL that never loses a committed write."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +39,7 @@ RATERS = Table(
     Column("origin", String, nullable=False),
     Column("created", String, nullable=False),
     Column("name", String, nullable=False),
-    Column("external", String),  # NULL where there is none: NULLs are never equal
+    Column("external", String),  # NULL if there is none: NULLs are never equal
     Column("session", String, nullable=False),
     Column("finished", String, nullable=False),
     UniqueConstraint("origin", "external"),
@@ -84,24 +81,24 @@ Index("assignments_items", ASSIGNMENTS.c.item)
 
 
 class Database:
-    """An open database: transactions that only read, and transactions of which one runs at a time."""
+    """An open database with concurrent readers and one writer at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        # SQLite makes writers poll for their turn, which threads of one process need not do.
+        # SQLite makes writers poll for their turn; a lock spares the threads of this process that.
         self._turn = Lock()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database and changes nothing."""
+        """A transaction that sees one snapshot of the database and changes nothing."""
         with self._engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that no other writer runs beside: what it reads stays true until it commits.
+        """A transaction without any concurrent writer: what it reads stays true until it commits.
 
-        One lock for all writers is enough: a rating takes as long as the disk needs, and people click slower.
+        One lock for all writers is enough: a rating takes only as long as the disk, and people click slower.
         """
         with (
             self._turn,
@@ -117,7 +114,7 @@ class Database:
 
 
 def open_database(url: str) -> Database:
-    """The database at a `sqlite:///FILE` or `postgresql://` URL, with its tables made."""
+    """The database at a `sqlite:///FILE` or `postgresql://` URL; missing tables are created."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -141,7 +138,7 @@ def _engine(url: URL) -> Engine:
         require("psycopg", "postgresql")
         return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     if backend != "sqlite":
-        raise Cod3sError(f"ratings cannot be kept in {backend!r}", hint=_HINT)
+        raise Cod3sError(f"ratings cannot be stored in {backend!r}", hint=_HINT)
     engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -149,8 +146,8 @@ def _engine(url: URL) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # transactions begin where _begin_sqlite says, not where the driver guesses
-    # FULL makes a commit wait for the disk, so that an acknowledged rating survives a power cut too.
+    connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
+    # FULL makes a commit wait for the disk, so that a saved rating survives even a power cut.
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -1,6 +1,6 @@
-"""What the administrator sees while a study runs: coverage of the items, how every rater works, plain means.
+"""What the administrator sees while a study runs: coverage of the items, the work of each rater, plain means.
 
-The analysis proper, with its intervals and tests, is `cod3s judge analyse`; here are counts to watch.
+The analysis with intervals and tests is `cod3s judge analyse`.
 """
 
 from collections import Counter, defaultdict
@@ -11,11 +11,11 @@ from typing import Any
 
 from cod3s.judge.collect.store import Store
 from cod3s.judge.results.raters import RaterReport, report_raters
-from cod3s.judge.study.study import CHECK, Item, Rating, Study
+from cod3s.judge.study.folder import CHECK, Item, Rating, Study
 
 
 def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[str, Any]:
-    """Counts of a running study, as JSON."""
+    """The counts of a running study as JSON values."""
     ratings, known = store.ratings(), {item.id: item for item in items}
     rated = [item for item in items if item.kind != CHECK]
     load = Counter(rating.item for rating in ratings if known[rating.item].kind != CHECK)
@@ -58,13 +58,13 @@ def _worked(report: RaterReport | None) -> dict[str, Any]:
 
 
 def _means(items: dict[str, Item], ratings: list[Rating]) -> list[dict[str, Any]]:
-    """The mean score of all rated answers of each system, and of the gold alternatives, by relation."""
+    """The mean score per relation of each system's answers and of the gold alternatives."""
     scores: dict[tuple[str, str], list[int]] = defaultdict(list)
     for rating in ratings:
         item = items[rating.item]
         for name in {credit.system for credit in item.of} | ({f"gold, {item.label}"} if item.label else set()):
             scores[item.relation, name].append(rating.score)
     return [
-        {"relation": relation, "system": name, "mean": fmean(own), "ratings": len(own)}
-        for (relation, name), own in sorted(scores.items())
+        {"relation": relation, "system": name, "mean": fmean(values), "ratings": len(values)}
+        for (relation, name), values in sorted(scores.items())
     ]

@@ -1,11 +1,10 @@
-"""The store of a study: raters, what each was given, and their ratings with every revision.
+"""The store of a study: its raters, the items assigned to each, and their ratings with every revision.
 
-Frozen records in and out. Every method is one transaction: when it returns, what it wrote is on the disk.
+Every method is one transaction: when it returns, what it wrote is on the disk.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -22,51 +21,42 @@ from cod3s.judge.collect.database import (
     Database,
     open_database,
 )
-from cod3s.judge.study.study import Rater, Rating, Study
+from cod3s.judge.study.folder import Rater, Rating, Study
+from cod3s.judge.study.identities import timestamp
 
 DATABASE_FILE = "ratings.sqlite"
 
 Choose = Callable[[Sequence[str], Mapping[str, int]], str | None]
-"""Told a rater's items so far and how many raters each item has; names the next one, or None for no more."""
+"""Takes a rater's items so far and the number of raters per item; returns the next item, or None for no more."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """An item that a rater was given, and what they said of it."""
+    """An item that was assigned to a rater, and how they rated it."""
 
     item: str
     place: int  # in the rater's own order, from 1
     at: str
-    score: int | None = None  # None until it is rated
-
-
-def as_text(moment: datetime) -> str:
-    """A moment as it is stored: UTC, ISO 8601 with milliseconds, so that such texts sort by time."""
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def timestamp() -> str:
-    """This moment, as it is stored."""
-    return as_text(datetime.now(timezone.utc))
+    score: int | None = None  # None until rated
 
 
 def database_url(folder: Path, url: str = "") -> str:
-    """Where the ratings of the study in `folder` are: at `url`, or in a SQLite file beside it."""
+    """The database of the study in `folder`: `url`, or by default a SQLite file in the folder."""
     return url or f"sqlite:///{(folder / DATABASE_FILE).resolve()}"
 
 
 def open_store(url: str, study: Study) -> "Store":
-    """The store at `url`, made where there is none; one that holds another study's ratings is refused."""
+    """The store at `url`, created if missing; an error if it holds the ratings of another study."""
     database = open_database(url)
     with database.writing() as connection:
-        found = connection.execute(select(STUDIES.c.id)).scalar()
-        if found is None:
+        stored_id = connection.execute(select(STUDIES.c.id)).scalar()
+        if stored_id is None:
             connection.execute(insert(STUDIES).values(id=study.id))
-        elif found != study.id:
+        elif stored_id != study.id:
             database.close()
             raise Cod3sError(
                 "the database holds the ratings of another study",
-                hint="give each study a database of its own, by --database",
+                hint="use a separate database for each study: --database URL",
             )
     return Store(database)
 
@@ -87,36 +77,36 @@ class Store:
         self._database.close()
 
     def admit(self, rater: Rater, token_hash: str) -> Rater:
-        """`rater`, or whoever came before with the same origin and external id; the token opens either."""
+        """`rater`, or the earlier rater with the same origin and external id; the token works for either."""
         with self._database.writing() as connection:
             admitted = _admit(connection, rater)
             connection.execute(insert(TOKENS).values(hash=token_hash, rater=admitted.id))
         return admitted
 
     def rater_of(self, token_hash: str) -> Rater | None:
-        """Whose token has this hash."""
+        """The rater whose token has this hash. Looking up a hash leaks nothing about the token through timing."""
         wanted = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
         with self._database.reading() as connection:
             row = connection.execute(wanted).mappings().first()
         return None if row is None else _rater(row)
 
     def raters(self) -> list[Rater]:
-        """All raters, in the order in which they came."""
+        """All raters in order of arrival."""
         with self._database.reading() as connection:
             rows = connection.execute(select(RATERS).order_by(RATERS.c.created, RATERS.c.id)).mappings().all()
         return [_rater(row) for row in rows]
 
     def given(self, rater: str) -> list[Given]:
-        """What `rater` was given, in order; only the last may be unrated."""
+        """The items assigned to `rater`, in order; only the last may be unrated."""
         with self._database.reading() as connection:
             return _given(connection, rater)
 
     def give(self, rater: str, choose: Choose, *, free_before: str, after: Rating | None = None) -> Given | None:
-        """The item that `rater` rates next: the one still open, or the one that `choose` names; None for no more.
+        """The item that `rater` rates next: the one still open, or the choice of `choose`; None for no more.
 
-        The rating `after` which they go on is saved first, as by `rate`, and with the same wait for the disk.
-        Items count as taken where they are rated, or were given since `free_before`. The rater's own open item,
-        given before that, is chosen afresh, because others may have rated it meanwhile.
+        The rating `after` which they continue is saved first, in the same transaction. Items count as taken if
+        they are rated or were assigned since `free_before`. If the rater's open item was assigned before that,
+        the choice is made again, because others may have rated it in the meantime.
         """
         with self._database.writing() as connection:
             if after is not None:
@@ -126,7 +116,7 @@ class Store:
                 if given[-1].at >= free_before:
                     return given[-1]
                 _take_back(connection, rater, given.pop().item)
-            item = choose([one.item for one in given], _load(connection, free_before))
+            item = choose([earlier.item for earlier in given], _load(connection, free_before))
             if item is None:
                 return None
             new = Given(item, place=len(given) + 1, at=timestamp())
@@ -134,23 +124,23 @@ class Store:
         return new
 
     def load(self, *, free_before: str) -> dict[str, int]:
-        """How many raters each item has: those who rated it, and those who were given it since `free_before`."""
+        """The number of raters per item: those who rated it, and those who got it since `free_before`."""
         with self._database.reading() as connection:
             return _load(connection, free_before)
 
     def rate(self, rating: Rating) -> Rating:
-        """Save a rating in place of the rater's earlier one; what is returned has its revision.
+        """Save a rating in place of the rater's earlier one, and return it with its revision.
 
-        A key that was saved before changes nothing, so a page may send again what was not answered.
+        A key that was saved before changes nothing, so a page may send a rating again until it is acknowledged.
         """
         with self._database.writing() as connection:
             return _rate(connection, rating)
 
     def add(self, raters: Iterable[Rater], ratings: Iterable[Rating]) -> int:
-        """Save raters and ratings from elsewhere, all or none; how many of the ratings were new.
+        """Save raters and ratings from elsewhere, all or none, and return how many of the ratings were new.
 
-        A rater that is here already, by id or by origin and external id, is not added again; ratings name their
-        rater by the id in `raters`. Give every rating a key: by it, adding twice adds once.
+        A rater who is stored already, by id or by origin and external id, is not added again; ratings refer to
+        their rater by the id in `raters`. Give every rating a key, so that adding it twice saves it once.
         """
         with self._database.writing() as connection:
             ids = {rater.id: _admit(connection, rater).id for rater in raters}
@@ -161,13 +151,13 @@ class Store:
         return int(after - before)
 
     def finish(self, rater: str) -> None:
-        """Note that `rater` has reached the end; the first time counts."""
+        """Record that `rater` has reached the end; only the first time counts."""
         with self._database.writing() as connection:
             unfinished = and_(RATERS.c.id == rater, RATERS.c.finished == "")
             connection.execute(update(RATERS).where(unfinished).values(finished=timestamp()))
 
     def ratings(self) -> list[Rating]:
-        """The ratings that count: the latest of each rater for each item, ordered by rater and item."""
+        """The current ratings: the latest of each rater for each item, ordered by rater and item."""
         with self._database.reading() as connection:
             rows = connection.execute(select(RATINGS).order_by(RATINGS.c.rater, RATINGS.c.item)).mappings().all()
         return [Rating(**row) for row in rows]
@@ -184,9 +174,9 @@ def _admit(connection: Connection, rater: Rater) -> Rater:
     same = RATERS.c.id == rater.id
     if rater.external:
         same |= and_(RATERS.c.origin == rater.origin, RATERS.c.external == rater.external)
-    found = connection.execute(select(RATERS).where(same)).mappings().first()
-    if found is not None:
-        return _rater(found)
+    row = connection.execute(select(RATERS).where(same)).mappings().first()
+    if row is not None:
+        return _rater(row)
     connection.execute(insert(RATERS).values(**{**asdict(rater), "external": rater.external or None}))
     return rater
 
@@ -227,12 +217,14 @@ def _load(connection: Connection, free_before: str) -> dict[str, int]:
 
 
 def _rate(connection: Connection, rating: Rating) -> Rating:
-    own = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
+    revisions = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
     if rating.key:
-        known = connection.execute(select(HISTORY).where(own, HISTORY.c.key == rating.key)).mappings().first()
-        if known is not None:
-            return Rating(**known)
-    last = connection.execute(select(func.max(HISTORY.c.revision)).where(own)).scalar()
+        saved = (
+            connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).mappings().first()
+        )
+        if saved is not None:
+            return Rating(**saved)
+    last = connection.execute(select(func.max(HISTORY.c.revision)).where(revisions)).scalar()
     new = replace(rating, revision=(last or 0) + 1)
     values = asdict(new)
     connection.execute(insert(HISTORY).values(**values))

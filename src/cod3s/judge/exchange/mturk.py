@@ -1,7 +1,7 @@
-"""Mechanical Turk: a study's items ↔ a batch (a page and a CSV of HITs) and the CSV of its results.
+"""Export a study as a Mechanical Turk batch (a page and a CSV of HITs), and import the CSV of its results.
 
 A HIT holds several statements and at least two attention checks, as in the paper's appendix. The page shows
-`${statement_1}`, `${statement_2}`, …; the results bring back `Input.id_1`, … beside the answers. Neither names a
+`${statement_1}`, `${statement_2}`, …; the results contain `Input.id_1`, … beside the answers. Neither names a
 system.
 """
 
@@ -18,8 +18,8 @@ from cod3s.evaluate.report import open_template
 from cod3s.files.disk import open_text, write_text
 from cod3s.files.tables import Row, Table
 from cod3s.judge.exchange.incoming import BadRow, Incoming
-from cod3s.judge.exchange.spreadsheet import write_csv
-from cod3s.judge.study.study import CHECK, Item, Study
+from cod3s.judge.exchange.rating_files import write_csv
+from cod3s.judge.study.folder import CHECK, Item, Study
 
 PAGE, BATCH = "template.html", "batch.csv"
 PER_HIT, CHECKS_PER_HIT = 20, 2
@@ -29,7 +29,7 @@ _REJECTED = "Rejected"
 def write_batch(
     folder: Path, study: Study, items: Sequence[Item], *, per_hit: int = PER_HIT, checks: int = CHECKS_PER_HIT
 ) -> int:
-    """Write the page and the CSV of HITs into `folder`; how many HITs there are."""
+    """Write the page and the CSV of HITs into `folder`, and return the number of HITs."""
     hits = make_hits(items, per_hit=per_hit, checks=checks, seed=study.seed)
     slots = len(hits[0])
     columns = [f"{name}_{slot}" for slot in range(1, slots + 1) for name in ("id", "statement")]
@@ -40,15 +40,17 @@ def write_batch(
 
 
 def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) -> list[list[Item]]:
-    """The items in groups of one size with checks mixed in.
+    """The items in groups of equal size with checks mixed in.
 
-    Where the last group would be short, items from the first groups fill it up, and are rated once more by others.
+    If the last group would be short, items from the first groups fill it up and get ratings from more people.
     """
     rated = [item for item in items if item.kind != CHECK]
     attention = [item for item in items if item.kind == CHECK]
     share = min(checks, len(attention))
     if not rated or per_hit - share < 1:
-        raise Cod3sError(f"a HIT of {per_hit} statements leaves no place for answers beside {share} checks")
+        raise Cod3sError(
+            f"a HIT of {per_hit} statements has no room for answers beside {share} checks", hint="raise --per-hit"
+        )
     number = math.ceil(len(rated) / (per_hit - share))
     size = math.ceil(len(rated) / number)
     filled = [*rated, *rated[: number * size - len(rated)]]
@@ -63,16 +65,16 @@ def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) ->
 
 
 def page_text(text: str) -> str:
-    """The text as it stands in the page: Mechanical Turk puts cells into HTML as they are, and refuses emoji.
+    """The text as HTML: Mechanical Turk copies cells into the page unescaped, and rejects emoji.
 
-    A first character that a spreadsheet would take for a formula is an entity, too.
+    A first character that a spreadsheet would take for a formula becomes an entity, too.
     """
     escaped = html.escape(text).encode("ascii", "xmlcharrefreplace").decode()
     return f"&#{ord(escaped[0])};{escaped[1:]}" if escaped[:1] in tuple("=+-@") else escaped
 
 
 def render_template(study: Study, slots: int) -> str:
-    """The page of a HIT with so many statements."""
+    """The page of a HIT with `slots` statements."""
     template = open_template(Path(__file__).parent / "mturk.html.jinja")
     page: str = template.render(
         study=study, slots=range(1, slots + 1), paragraphs=study.instructions.split("\n\n")
@@ -81,13 +83,14 @@ def render_template(study: Study, slots: int) -> str:
 
 
 def read_results(path: Path) -> Iterator[Incoming | BadRow]:
-    """The ratings of a results file; assignments that were rejected are left out."""
+    """The ratings of a results file, without rejected assignments."""
     with open_text(path) as stream:
         table = Table(stream, str(path), "csv")
         slots = [name.removeprefix("Input.id_") for name in table.header if name.startswith("Input.id_")]
         if not slots or "WorkerId" not in table.header:
             raise FileFormatError(
-                f"{path} has no columns Input.id_1 and WorkerId", hint="it takes the results of an exported batch"
+                f"{path} has no columns Input.id_1 and WorkerId",
+                hint="give the results file of a batch that was exported from this study",
             )
         for row in table:
             yield from _assignment(dict(zip(table.header, row.record, strict=True)), row, slots)
@@ -104,33 +107,33 @@ def _assignment(cells: dict[str, str], row: Row, slots: Sequence[str]) -> Iterat
         yield BadRow(place, f"not an answer of this page ({error})")
         return
     for slot in slots:
-        own = answers.get(f"score_{slot}")
+        score = answers.get(f"score_{slot}")
         where = f"{place}, statement {slot}"
-        if own is None:
+        if score is None:
             yield BadRow(where, "no score")
         else:
             event = cells.get("AssignmentId", "")
-            yield Incoming(where, cells["WorkerId"], cells[f"Input.id_{slot}"], own, seconds, event)
+            yield Incoming(where, cells["WorkerId"], cells[f"Input.id_{slot}"], score, seconds, event)
 
 
 def _answers(cells: dict[str, str]) -> dict[str, str]:
-    """The chosen value of every field, in whichever of three ways the site wrote it.
+    """The chosen value of every field, in any of the three forms that the site writes.
 
     `Answer.score_1` holds the value; or `Answer.score_1.3` says true; or `Answer.taskAnswers` holds both as JSON.
     """
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for name, value in cells.items():
         if name == "Answer.taskAnswers" and value:
             content = json.loads(value)
             for part in content if isinstance(content, list) else [content]:
-                found |= {field: own for field, one in part.items() if (own := _chosen(one)) is not None}
+                answers |= {field: score for field, shown in part.items() if (score := _chosen(shown)) is not None}
         elif name.startswith("Answer.score_") and value:
             field, _, option = name.removeprefix("Answer.").partition(".")
             if not option:
-                found[field] = value
+                answers[field] = value
             elif value.lower() == "true":
-                found[field] = option
-    return found
+                answers[field] = option
+    return answers
 
 
 def _chosen(value: Any) -> str | None:

@@ -1,6 +1,6 @@
-"""Potato, the annotation tool: a study's items ↔ a project folder (items and config) and its annotations.
+"""Export a study as a project of Potato, the annotation tool, and import its annotations.
 
-The config is for Potato 2. Read are the `user_state.json` files that it keeps for each annotator, its export
+The config is for Potato 2. The reader takes its `user_state.json` files (one per annotator), its export
 `annotations.jsonl`, and the `annotated_instances.jsonl` of Potato 1: one file, or the folder of all annotators.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from cod3s.errors import FileFormatError
 from cod3s.files.disk import open_text, read_json, write_text
 from cod3s.judge.exchange.incoming import BadRow, Incoming
-from cod3s.judge.study.study import Item, Study
+from cod3s.judge.study.folder import Item, Study
 
 ITEMS, CONFIG = "items.jsonl", "config.yaml"
 _SCHEME = "plausibility"
@@ -22,7 +22,7 @@ _TIME = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")
 
 
 def write_project(folder: Path, study: Study, items: Sequence[Item]) -> None:
-    """Write the items, in the study's order, and a config that `potato start` takes."""
+    """Write the items in the study's order, and a config for `potato start`."""
     lines = [json.dumps({"id": item.id, "text": item.statement}, ensure_ascii=False) for item in items]
     write_text(folder / ITEMS, "\n".join(lines) + "\n")
     write_text(folder / CONFIG, _yaml(_config(study)))
@@ -65,7 +65,7 @@ def _config(study: Study) -> dict[str, Any]:
 
 
 def _yaml(config: Mapping[str, Any]) -> str:
-    """A key a line; JSON values are YAML, too."""
+    """One key per line; JSON values are valid YAML."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in config.items()]
     return "\n".join(lines) + "\n"
 
@@ -73,18 +73,18 @@ def _yaml(config: Mapping[str, Any]) -> str:
 def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     content = read_json(file)
     if not isinstance(content, dict) or not isinstance(content.get("instance_id_to_label_to_value"), dict):
-        raise FileFormatError(f"{file} is no state of a Potato annotator")
+        raise FileFormatError(f"{file} is not the state of a Potato annotator")
     rater = str(content.get("user_id") or file.parent.name)
     times = content.get("instance_id_to_behavioral_data") or {}
     for item, labels in content["instance_id_to_label_to_value"].items():
         place = f"{file.parent.name}/{file.name}, item {item}"
         try:
-            own = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
+            scores = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
             seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             yield BadRow(place, f"not an annotation of this study ({error!r})")
             continue
-        yield _one(place, rater, str(item), [name for name, value in own if _is_chosen(value)], seconds)
+        yield _incoming(place, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
 
 
 def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
@@ -103,10 +103,10 @@ def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
         rater, item = str(record.get("user_id") or folder), str(record.get("instance_id") or record["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return BadRow(place, f"not an annotation of this study ({error!r})")
-    return _one(place, rater, item, chosen, _seconds(time))
+    return _incoming(place, rater, item, chosen, _seconds(time))
 
 
-def _one(place: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
+def _incoming(place: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
     if len(chosen) != 1:
         return BadRow(place, f"{len(chosen)} scores instead of one")
     return Incoming(place, rater, item, str(chosen[0]), seconds)
@@ -117,8 +117,8 @@ def _is_chosen(value: Any) -> bool:
 
 
 def _seconds(text: str) -> float:
-    found = _TIME.search(text)
-    if not found:
+    time = _TIME.search(text)
+    if not time:
         return 0.0
-    days, hours, minutes, seconds = map(int, found.groups())
+    days, hours, minutes, seconds = map(int, time.groups())
     return float(seconds + 60 * (minutes + 60 * (hours + 24 * days)))

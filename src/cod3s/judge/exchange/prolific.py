@@ -1,7 +1,7 @@
-"""Prolific: a study → what its site needs to send raters to `cod3s judge serve`, and whom to pay afterwards.
+"""Export what Prolific needs to send raters to `cod3s judge serve`, and the list of whom to pay afterwards.
 
 prolific/
-  prolific-study.json    the body of an API call that makes the study; the web form has the same fields
+  prolific-study.json    the body of the API call that creates the study; the web form has the same fields
   participants.csv       who came, what they finished, and whom the study's rule excludes; it holds Prolific ids
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import write_json
-from cod3s.judge.collect.desk import PROLIFIC
-from cod3s.judge.exchange.spreadsheet import write_csv
+from cod3s.judge.collect.rating import PROLIFIC
+from cod3s.judge.exchange.rating_files import write_csv
 from cod3s.judge.results.raters import RaterReport
 from cod3s.judge.study.design import raters_needed
-from cod3s.judge.study.study import CHECK, Item, Rater, Study
+from cod3s.judge.study.folder import CHECK, Item, Rater, Study
 
 STUDY, PARTICIPANTS = "prolific-study.json", "participants.csv"
 _PLACEHOLDERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-_SECONDS = 9.0  # a statement, reading and choosing: a guess, for the owner to correct
+_SECONDS = 9.0  # per statement, to read and choose: a guess that the study's owner may correct
 _COLUMNS = ("participant_id", "session_id", "finished", "ratings", "minutes", "checks_failed", "excluded_because")
 
 
@@ -34,14 +34,16 @@ def write_prolific(
 ) -> None:
     """Write both files; `url` is where raters reach the server, `reports` are by rater id."""
     if not url.startswith(("https://", "http://")):
-        raise Cod3sError(f"{url!r} is no address that raters can open", hint="--url https://study.example.org")
+        raise Cod3sError(
+            f"--url must be the address that raters open, not {url!r}", hint="--url https://study.example.org"
+        )
     came = [rater for rater in raters if rater.origin == PROLIFIC]
     write_json(folder / STUDY, study_body(study, items, url))
     write_csv(folder / PARTICIPANTS, _COLUMNS, [_row(rater, reports.get(rater.id)) for rater in came])
 
 
 def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
-    """The study as Prolific describes one; the reward is for its owner to fill in."""
+    """The study in Prolific's format; its owner fills in the reward."""
     shown = study.per_rater + sum(item.kind == CHECK for item in items)
     parameters = "&".join(f"{name}={{{{%{name}%}}}}" for name in _PLACEHOLDERS)
     return {

@@ -1,7 +1,6 @@
-"""From ratings to results: a study, its items and its ratings in, one `Analysis` out.
+"""Analyse the ratings of a study: the figures behind metrics.json, the tables, the plot and the page.
 
-What metrics.json, the tables, the figure and the page are made from. The same ratings give the same figures in
-whatever order they come. Attention checks have no part in any figure but that of the checks themselves.
+The order of the ratings does not matter. Attention checks count in no figure except that of the checks themselves.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +16,7 @@ from cod3s.evaluate.summary import FIRST, Figure, rounded
 from cod3s.judge.results.agreement import Agreement, agreement
 from cod3s.judge.results.figures import FIGURES, RatedAnswer, set_figures
 from cod3s.judge.results.raters import RaterReport, report_raters
-from cod3s.judge.study.study import ANSWER, CHECK, RIGHT, WRONG, Item, Rating, Study
+from cod3s.judge.study.folder import ANSWER, CHECK, RIGHT, WRONG, Item, Rating, Study
 from cod3s.metrics.significance import RESAMPLES, Comparison, beaten, bootstrap_interval, compare_all
 from cod3s.options import SEED
 
@@ -27,7 +26,7 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True)
 class SystemFigures:
-    """One system on one relation: its figures, and over how many sources each was taken."""
+    """One system on one relation: its figures, and the number of sources behind each."""
 
     figures: Mapping[str, Figure]
     sources: Mapping[str, int]
@@ -45,11 +44,12 @@ class GoldFigure:
 
 @dataclass(frozen=True)
 class Results:
-    """What one group of raters found."""
+    """The results of one group of raters."""
 
     raters: int
     ratings: int
-    raters_per_item: Mapping[int, int]  # raters → items with so many
+    raters_per_item: Mapping[int, int]  # number of raters → number of items
+    most_answers: int  # rated answers per source, at most: the figures' labels follow it
     systems: Mapping[str, Mapping[str, SystemFigures]]  # relation → system
     gold: Mapping[str, Mapping[str, GoldFigure]]  # relation → label
     comparisons: Mapping[str, Mapping[str, list[Comparison]]]  # relation → figure
@@ -58,25 +58,25 @@ class Results:
     @property
     def relations(self) -> list[str]:
         """Effects before causes, as in the paper; then others by name."""
-        found = sorted({*self.systems, *self.gold})
-        return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        names = sorted({*self.systems, *self.gold})
+        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
     def record(self) -> dict[str, Any]:
-        """As it stands in metrics.json."""
-        found = asdict(self)
-        for own in found["systems"].values():
-            for system, figures in own.items():
-                own[system] = {
+        """The results as in metrics.json."""
+        record = asdict(self)
+        for systems in record["systems"].values():
+            for system, figures in systems.items():
+                systems[system] = {
                     name: {**figure, "sources": figures["sources"][name]}
                     for name, figure in figures["figures"].items()
                 }
-        found["raters_per_item"] = {str(raters): items for raters, items in self.raters_per_item.items()}
-        return found
+        record["raters_per_item"] = {str(raters): items for raters, items in self.raters_per_item.items()}
+        return record
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The results of the raters who count, of everyone, and how each rater worked."""
+    """The results without excluded raters, those of everyone, and a report on each rater."""
 
     settings: Mapping[str, Any]
     simulated: bool
@@ -111,18 +111,18 @@ def analyse(
     simulated: bool = False,
     seed: int = SEED,
 ) -> Analysis:
-    """All figures of a study; `names` are the raters' pseudonyms by id, `ratings` the latest of each pair."""
+    """All figures of a study; `names` are pseudonyms by rater id, `ratings` the latest per rater and item."""
     if not ratings:
         raise Cod3sError(
             "the study has no ratings yet",
-            hint="collect some with `cod3s judge serve` or `import`; `cod3s judge simulate` rehearses on a copy",
+            hint="collect some with `cod3s judge serve` or `import`; rehearse with `cod3s judge simulate`",
         )
     by_id = {item.id: item for item in items}
     _check_known(ratings, by_id)
     ordered = sorted(ratings, key=lambda rating: (rating.item, names[rating.rater]))
     reports = report_raters(ordered, by_id, study.exclusion, names)
     kept = [rating for rating in ordered if not reports[rating.rater].excluded]
-    results, everyone = (_results(study, items, own, seed) for own in (kept, ordered))
+    results, everyone = (_results(study, items, group, seed) for group in (kept, ordered))
     return Analysis(_settings(study, seed), simulated, tuple(reports.values()), results, everyone)
 
 
@@ -130,8 +130,8 @@ def _check_known(ratings: Iterable[Rating], items: Mapping[str, Item]) -> None:
     for rating in ratings:
         if rating.item not in items:
             raise Cod3sError(
-                f"the store holds a rating of {rating.item}, which is no item of this study",
-                hint="name the database that belongs to the study",
+                f"the store holds a rating of {rating.item}, which is not an item of this study",
+                hint="give the database that belongs to the study",
             )
 
 
@@ -154,16 +154,19 @@ def _results(study: Study, items: Sequence[Item], ratings: Sequence[Rating], see
         scores[rating.item] += (rating.score,)
     rated = [item for item in items if item.kind != CHECK]
     values = _values(rated, scores)
-    comparisons = {relation: _compare(own) for relation, own in values.items()}
+    comparisons = {relation: _compare(systems) for relation, systems in values.items()}
+    answers = Counter((item.relation, item.source, credit.system) for item in rated for credit in item.of)
     return Results(
         raters=len({rating.rater for rating in ratings}),
         ratings=sum(len(scores[item.id]) for item in rated),
         raters_per_item=dict(sorted(Counter(len(scores[item.id]) for item in rated).items())),
+        most_answers=max(answers.values(), default=0),
         systems={
             relation: {
-                system: _summary(system, figures, comparisons[relation], seed) for system, figures in own.items()
+                system: _summary(system, figures, comparisons[relation], seed)
+                for system, figures in systems.items()
             }
-            for relation, own in values.items()
+            for relation, systems in values.items()
         },
         gold=_gold(rated, scores, seed),
         comparisons=comparisons,
@@ -176,8 +179,8 @@ def _values(items: Sequence[Item], scores: Mapping[str, tuple[int, ...]]) -> dic
     sets: dict[str, dict[str, dict[str, list[RatedAnswer]]]] = {}
     for item in items:
         for credit in item.of:
-            own = sets.setdefault(item.relation, {}).setdefault(credit.system, {})
-            own.setdefault(item.source, []).append(RatedAnswer(credit.rank, scores.get(item.id, ())))
+            sources = sets.setdefault(item.relation, {}).setdefault(credit.system, {})
+            sources.setdefault(item.source, []).append(RatedAnswer(credit.rank, scores.get(item.id, ())))
     return {
         relation: {system: _by_figure(systems[system]) for system in sorted(systems)}
         for relation, systems in sorted(sets.items())
@@ -185,18 +188,18 @@ def _values(items: Sequence[Item], scores: Mapping[str, tuple[int, ...]]) -> dic
 
 
 def _by_figure(sets: Mapping[str, list[RatedAnswer]]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for source in sorted(sets):
         for name, value in set_figures(sets[source]).items():
-            found.setdefault(name, {})[source] = value
-    return {name: found[name] for name in FIGURES if name in found}
+            values.setdefault(name, {})[source] = value
+    return {name: values[name] for name in FIGURES if name in values}
 
 
 def _compare(values: Values) -> dict[str, list[Comparison]]:
     return {
-        name: compare_all({system: own[name] for system, own in values.items() if name in own})
+        name: compare_all({system: figures[name] for system, figures in values.items() if name in figures})
         for name in FIGURES
-        if any(name in own for own in values.values())
+        if any(name in figures for figures in values.values())
     }
 
 
@@ -205,42 +208,42 @@ def _summary(
 ) -> SystemFigures:
     figures = {}
     for name, by_source in values.items():
-        own = list(by_source.values())
-        low, high = bootstrap_interval(own, seed=seed)
-        figures[name] = Figure(float(np.mean(own)), low, high, not beaten(system, comparisons[name]))
-    return SystemFigures(figures, {name: len(own) for name, own in values.items()})
+        means = list(by_source.values())
+        low, high = bootstrap_interval(means, seed=seed)
+        figures[name] = Figure(float(np.mean(means)), low, high, not beaten(system, comparisons[name]))
+    return SystemFigures(figures, {name: len(by_source) for name, by_source in values.items()})
 
 
 def _gold(
     items: Sequence[Item], scores: Mapping[str, tuple[int, ...]], seed: int
 ) -> dict[str, dict[str, GoldFigure]]:
-    found: dict[str, dict[str, GoldFigure]] = {}
+    figures: dict[str, dict[str, GoldFigure]] = {}
     for relation in sorted({item.relation for item in items}):
         for label in (RIGHT, WRONG):
-            own = [
+            means = [
                 float(np.mean(scores[item.id]))
                 for item in items
                 if item.label == label and item.relation == relation and scores.get(item.id)
             ]
-            if own:
-                low, high = bootstrap_interval(own, seed=seed)
-                found.setdefault(relation, {})[label] = GoldFigure(float(np.mean(own)), low, high, len(own))
-    return found
+            if means:
+                low, high = bootstrap_interval(means, seed=seed)
+                figures.setdefault(relation, {})[label] = GoldFigure(float(np.mean(means)), low, high, len(means))
+    return figures
 
 
 def _agreements(
     items: Sequence[Item], scores: Mapping[str, tuple[int, ...]], values: int, seed: int
 ) -> dict[str, Agreement]:
-    """Gold items are far apart by design and raise alpha: the answers alone are the harder, fairer figure."""
+    """Gold items are far apart by design and raise alpha; the answers alone give the harder, fairer figure."""
     groups: dict[str, Callable[[Item], bool]] = {
         "all": lambda item: True,
         "answers": lambda item: item.kind == ANSWER,
         "gold": lambda item: bool(item.label),
     }
-    found = {}
+    agreements = {}
     for name, belongs in groups.items():
-        own = [scores.get(item.id, ()) for item in items if belongs(item)]
-        if own:
-            counts = np.array([np.bincount(np.array(row, np.int64), minlength=values) for row in own])
-            found[name] = agreement(counts, seed=seed)
-    return found
+        rows = [scores.get(item.id, ()) for item in items if belongs(item)]
+        if rows:
+            counts = np.array([np.bincount(np.array(row, np.int64), minlength=values) for row in rows])
+            agreements[name] = agreement(counts, seed=seed)
+    return agreements

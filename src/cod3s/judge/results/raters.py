@@ -1,6 +1,6 @@
-"""How each rater worked, and whose ratings count: items and ratings in, a report a rater out.
+"""A report on each rater: how they worked, and whether their ratings count.
 
-The rule that excludes stands in the study and was fixed before anything was collected; here it is only applied.
+The rule that excludes raters is part of the study and was fixed before collection; it is only applied here.
 """
 
 from collections import defaultdict
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from cod3s.judge.study.study import CHECK, RIGHT, WRONG, Exclusion, Item, Rating
+from cod3s.judge.study.folder import CHECK, RIGHT, WRONG, Exclusion, Item, Rating
 
 
 @dataclass(frozen=True)
 class RaterReport:
-    """One rater; `reasons` are the rules that exclude their ratings, none where they count."""
+    """One rater; `reasons` are the rules that exclude their ratings, if any."""
 
     name: str  # a pseudonym
-    ratings: int  # checks not counted
+    ratings: int  # without checks
     mean: float | None
-    median_seconds: float | None  # None where no time is known, as in some imported ratings
+    median_seconds: float | None  # None if no time is known, as in some imported ratings
     total_seconds: float
     checks: int
     failed_checks: int
@@ -33,11 +33,12 @@ class RaterReport:
 def report_raters(
     ratings: Iterable[Rating], items: Mapping[str, Item], rule: Exclusion, names: Mapping[str, str]
 ) -> dict[str, RaterReport]:
-    """A report for every rater with a rating, by their id, in the order of their pseudonyms."""
-    own: dict[str, list[Rating]] = defaultdict(list)
+    """A report per rater with a rating, by id, sorted by pseudonym."""
+    by_rater: dict[str, list[Rating]] = defaultdict(list)
     for rating in ratings:
-        own[rating.rater].append(rating)
-    return {rater: _report(names[rater], own[rater], items, rule) for rater in sorted(own, key=names.__getitem__)}
+        by_rater[rating.rater].append(rating)
+    order = sorted(by_rater, key=names.__getitem__)
+    return {rater: _report(names[rater], by_rater[rater], items, rule) for rater in order}
 
 
 def _report(name: str, ratings: Sequence[Rating], items: Mapping[str, Item], rule: Exclusion) -> RaterReport:
@@ -71,6 +72,6 @@ def _reasons(failed: int, seconds: float | None, gap: float | None, rule: Exclus
     if rule.max_failed_checks is not None and failed > rule.max_failed_checks:
         yield f"failed {failed} attention checks, more than {rule.max_failed_checks}"
     if rule.min_median_seconds is not None and seconds is not None and seconds < rule.min_median_seconds:
-        yield f"took {seconds:.1f} s an item, less than {rule.min_median_seconds:g}"
+        yield f"took {seconds:.1f} s per item, less than {rule.min_median_seconds:g}"
     if rule.min_gold_gap is not None and gap is not None and gap < rule.min_gold_gap:
         yield f"rated right gold items {gap:+.2f} above wrong ones, less than {rule.min_gold_gap:+g}"

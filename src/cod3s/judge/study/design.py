@@ -1,4 +1,4 @@
-"""Making a study: output files, gold questions and choices in, a study folder and its secret token out."""
+"""Make a study folder from output files, gold questions and the choices of a design."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,18 +12,54 @@ from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import UsageError, did_you_mean
 from cod3s.evaluate.outputs import output_files, read_systems
 from cod3s.files.disk import sha256
-from cod3s.judge.collect.store import timestamp
-from cod3s.judge.collect.tokens import new_code, new_id, new_token, token_hash
-from cod3s.judge.study.checks import attention_checks
-from cod3s.judge.study.items import Systems, answer_items, choose_questions, gold_items, mix
-from cod3s.judge.study.study import CHECK, Exclusion, Item, Study, write_study
-from cod3s.judge.study.wording import INSTRUCTIONS, QUESTION, SCALE
+from cod3s.judge.study.folder import CHECK, Exclusion, Item, Study, write_study
+from cod3s.judge.study.identities import new_code, new_id, new_token, timestamp, token_hash
+from cod3s.judge.study.statements import (
+    Systems,
+    answer_items,
+    attention_checks,
+    choose_questions,
+    gold_items,
+    mix,
+)
 from cod3s.options import SEED
+
+QUESTION = "How plausible is this statement?"
+
+SCALE = (
+    "makes no sense",
+    "very unlikely",
+    "unlikely",
+    "possible",
+    "likely",
+    "very likely",
+)
+
+INSTRUCTIONS = """\
+You will read short statements that give a cause and an effect. Please say how plausible each one is, from 0 to 5.
+
+Judge only whether the one could well be the reason for the other in everyday life. It need not be the best or the
+only reason, and you need not know the people or the place.
+
+Small slips of grammar do not matter as long as you understand what is meant. A statement that you cannot make
+sense of gets 0.
+
+A 5: "The path was covered in ice, so she walked slowly." This is what one would expect.
+
+A 3: "The path was covered in ice, so she sang a song." It may be, but nothing suggests it.
+
+A 0: "The path was covered in ice, so the spoon forgot its name." This makes no sense.
+
+A few statements only check that you are reading; please do what they say. Use the whole scale, follow your first
+impression, and judge each statement by itself.
+"""
+"""What raters read unless the design says otherwise."""
+DEFAULT_TOP = 3  # answers per source that are rated, as in the paper
 
 
 @dataclass(frozen=True)
 class Design:
-    """The choices behind a study; `top`: how many answers of a system are rated, by system, "" for the others."""
+    """The choices behind a study; `top` is the number of rated answers per source by system, "" for the others."""
 
     name: str = ""
     seed: int = SEED
@@ -41,7 +77,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Made:
-    """A study that was made. The token is shown once: only its hash is stored."""
+    """A new study. The token is shown once: only its hash is stored."""
 
     study: Study
     items: tuple[Item, ...]
@@ -49,12 +85,12 @@ class Made:
 
     @property
     def raters_needed(self) -> int:
-        """The fewest raters that it takes."""
+        """The smallest number of raters that suffices."""
         return raters_needed(self.study, self.items)
 
 
 def raters_needed(study: Study, items: Sequence[Item]) -> int:
-    """The fewest raters who can give every item its ratings; at the end one more may have to fill a gap."""
+    """The smallest number of raters who can rate every item often enough; one more may have to fill a gap."""
     rated = sum(item.kind != CHECK for item in items)
     return ceil(rated * study.raters_per_item / study.per_rater)
 
@@ -63,7 +99,7 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
     """Write the study of `outputs` into `folder`."""
     systems = read_systems(outputs)
     templates = {**TEMPLATES, **(design.templates or {})}
-    answers = answer_items(systems, templates, _tops(systems, design.top or {"": 3}))
+    answers = answer_items(systems, templates, _tops(systems, design.top or {"": DEFAULT_TOP}))
     gold = []
     if questions is not None:
         gold = gold_items(
@@ -96,12 +132,12 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
 def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:
     unknown = [name for name in top if name and name not in systems]
     if unknown:
-        raise UsageError(f"no outputs of a system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
-    return {system: top.get(system, top.get("", 3)) for system in systems}
+        raise UsageError(f"the outputs hold no system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
+    return {system: top.get(system, top.get("", DEFAULT_TOP)) for system in systems}
 
 
 def _described(outputs: Sequence[Path], questions: Path | None, systems: Systems) -> tuple[dict[str, Any], ...]:
-    """What the items came from: every file with its checksum, every system with its settings."""
+    """Where the items come from: every file with its checksum, every system with its settings."""
     files = [*output_files(outputs), *([questions] if questions else [])]
     described: list[dict[str, Any]] = [{"file": file.name, "sha256": sha256(file)} for file in files]
     described += [

@@ -1,8 +1,8 @@
-"""Simulated raters: a study in, ratings out whose truth is known, to rehearse a study and to test its analysis.
+"""Simulated raters with known true scores, to rehearse a study and to test its analysis.
 
-A true plausibility stands behind every statement: its system's level, its source's part and its own. A rater adds
-a bias of their own to it, and a noise to every rating, and says the nearest score; a careless one says anything.
-What this implies for the agreement of the raters can be computed, and the analysis must find it.
+Every statement has a true plausibility: the level of its system plus an offset of its source and one of its own. A
+rater adds a personal bias and, each time, noise, and gives the nearest score; careless raters answer at random.
+From this, the expected agreement of the raters can be computed, and the analysis must find it.
 """
 
 import random
@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import Cod3sError, require
-from cod3s.judge.exchange.pseudonyms import SIMULATED
 from cod3s.judge.results.agreement import ordinal_alpha
-from cod3s.judge.study.study import CHECK, RIGHT, WRONG, Item, Rater, Rating, Study
+from cod3s.judge.study.folder import CHECK, RIGHT, WRONG, Item, Rater, Rating, Study
+from cod3s.judge.study.identities import SIMULATED, as_text
 from cod3s.options import SEED
 
-_LEVELS = (0.35, 0.7)  # of the scale: the true level of the worst system and of the best
+_LEVELS = (0.35, 0.7)  # true levels of the worst and of the best system, as parts of the scale
 _GOLD = {RIGHT: 0.86, WRONG: 0.3}
-_SOURCE_SPREAD, _ANSWER_SPREAD = 0.1, 0.16  # of the scale
+_SOURCE_SPREAD, _ANSWER_SPREAD = 0.1, 0.16  # as parts of the scale
 _SECONDS, _CARELESS_SECONDS = 7.0, 1.5  # medians
 _EPOCH = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
@@ -30,7 +30,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Crowd:
-    """The raters: how many, how noisy, how differently they use the scale, and how many do not read."""
+    """The raters: how many, how noisy, how differently they use the scale, and how many are careless."""
 
     raters: int = 8
     noise: float = 0.8  # standard deviation of a rating, in scores
@@ -41,19 +41,23 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the raters said, and what an analysis of it should find."""
+    """The simulated ratings, and what an analysis of them should find."""
 
     raters: tuple[Rater, ...]
     ratings: tuple[Rating, ...]
     truths: Mapping[str, float]  # by item; checks have none
     levels: Mapping[str, float]  # by system, the worst first
-    alpha: float | None  # expected over all items but checks, all raters; None where one rater rates each
+    alpha: float | None  # expected over all items but checks, all raters; None with one rater per item
 
 
 def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
-    """Let the crowd rate every item by as many raters as the study asks for; the same for the same seed."""
+    """Ratings of every item by as many raters as the study asks for; the same for the same seed."""
     if crowd.raters < 1 or min(crowd.noise, crowd.bias) < 0 or not 0 <= crowd.careless <= crowd.raters:
-        raise Cod3sError("a crowd needs a rater, no negative noise or bias, and no more careless ones than raters")
+        raise Cod3sError(
+            f"cannot simulate {crowd.raters} raters, {crowd.careless} of them careless, with noise "
+            f"{crowd.noise:g} and bias {crowd.bias:g}",
+            hint="use at least one rater, no more careless ones than raters, and no negative noise or bias",
+        )
     top = len(study.scale) - 1
     levels = system_levels(items, top=top)
     truths = true_scores(items, levels, top=top, seed=crowd.seed)
@@ -61,35 +65,35 @@ def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
 
 
 def system_levels(items: Sequence[Item], *, top: int) -> dict[str, float]:
-    """The true levels of the systems, evenly spread, rising in the order of their names."""
+    """The true levels of the systems, evenly spaced and ascending by name."""
     systems = sorted({credit.system for item in items for credit in item.of})
     levels = np.linspace(_LEVELS[0] * top, _LEVELS[1] * top, len(systems))
     return {name: float(level) for name, level in zip(systems, levels, strict=True)}
 
 
 def true_scores(items: Sequence[Item], levels: Mapping[str, float], *, top: int, seed: int) -> dict[str, float]:
-    """The true plausibility of every item that is no check; of several systems, the mean of their levels."""
+    """The true plausibility of every item but checks; an item of several systems gets the mean of their levels."""
     generator = np.random.default_rng(seed)
     sources: dict[tuple[str, str], float] = {}
     truths = {}
     for item in sorted(items, key=lambda item: item.id):
         if item.kind == CHECK:
             continue
-        own = float(generator.normal(0, _ANSWER_SPREAD * top))
+        offset = float(generator.normal(0, _ANSWER_SPREAD * top))
         if item.label:
-            truths[item.id] = _GOLD[item.label] * top + own / 2
+            truths[item.id] = _GOLD[item.label] * top + offset / 2
             continue
-        place = (item.relation, item.source)
-        sources.setdefault(place, float(generator.normal(0, _SOURCE_SPREAD * top)))
+        source = (item.relation, item.source)
+        sources.setdefault(source, float(generator.normal(0, _SOURCE_SPREAD * top)))
         level = float(np.mean([levels[credit.system] for credit in item.of]))
-        truths[item.id] = level + sources[place] + own
+        truths[item.id] = level + sources[source] + offset
     return truths
 
 
 def rate(
     study: Study, items: Sequence[Item], truths: Mapping[str, float], levels: Mapping[str, float], crowd: Crowd
 ) -> Simulation:
-    """Let the crowd rate items whose true plausibility is given."""
+    """Ratings by the crowd of items with these true scores."""
     generator = np.random.default_rng(crowd.seed + 1)
     top = len(study.scale) - 1
     biases = generator.normal(0, crowd.bias, size=crowd.raters)
@@ -102,15 +106,15 @@ def rate(
             elif item.kind == CHECK:
                 score, pace = item.expected[0], _SECONDS
             else:
-                said = truths[item.id] + biases[number] + generator.normal(0, crowd.noise)
-                score, pace = int(np.clip(np.floor(said + 0.5), 0, top)), _SECONDS
+                impression = truths[item.id] + biases[number] + generator.normal(0, crowd.noise)
+                score, pace = int(np.clip(np.floor(impression + 0.5), 0, top)), _SECONDS
             seconds = round(pace * float(generator.lognormal(0, 0.5)), 2)
             ratings.append(_rating(raters[number], item, score, seconds, len(ratings)))
     return Simulation(raters, tuple(ratings), truths, levels, _implied(study, items, truths, biases, crowd))
 
 
 def score_probabilities(centres: Array, noise: float, top: int) -> Array:
-    """How likely each score is where a rater stands at each centre: (centres, scores)."""
+    """The probability of each score for a rater whose impression is centred there: (centres, scores)."""
     borders = np.arange(top) + 0.5
     if noise == 0:
         below = (centres[:, None] < borders).astype(np.float64)
@@ -124,22 +128,22 @@ def score_probabilities(centres: Array, noise: float, top: int) -> Array:
 def _implied(
     study: Study, items: Sequence[Item], truths: Mapping[str, float], biases: Array, crowd: Crowd
 ) -> float | None:
-    """Alpha of the coincidences that are expected of these raters."""
+    """Alpha of the coincidences that these raters are expected to produce."""
     top = len(study.scale) - 1
     expected = np.zeros((top + 1, top + 1))
     for item, numbers in _plan(study, items, crowd):
         if item.kind == CHECK or len(numbers) < 2:
             continue
-        own = score_probabilities(truths[item.id] + biases[numbers], crowd.noise, top)  # (raters, scores)
-        own[np.array(numbers) < crowd.careless] = 1 / (top + 1)
-        whole = own.sum(axis=0)
-        expected += (np.outer(whole, whole) - own.T @ own) / (len(numbers) - 1)
+        scores = score_probabilities(truths[item.id] + biases[numbers], crowd.noise, top)  # (raters, scores)
+        scores[np.array(numbers) < crowd.careless] = 1 / (top + 1)
+        total = scores.sum(axis=0)
+        expected += (np.outer(total, total) - scores.T @ scores) / (len(numbers) - 1)
     alpha = float(ordinal_alpha(expected)) if expected.any() else float("nan")
     return None if np.isnan(alpha) else alpha
 
 
 def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> list[tuple[Item, list[int]]]:
-    """Who rates what: checks everybody, other items, in an order drawn by lot, the next few raters in turn."""
+    """Who rates what: everybody rates the checks; the other items, in random order, go to the raters in turn."""
     share = min(study.raters_per_item, crowd.raters)
     plan, turn = [], 0
     for item in random.Random(f"{crowd.seed} plan").sample(items, len(items)):
@@ -161,4 +165,4 @@ def _rating(rater: Rater, item: Item, score: int, seconds: float, place: int) ->
 
 
 def _time(seconds: float) -> str:
-    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return as_text(_EPOCH + timedelta(seconds=seconds))

@@ -116,7 +116,7 @@ export class AnswerList {
     element.setAttribute("aria-busy", String(!answers.length));
     element.replaceChildren(
       make("span", { class: "number", "aria-hidden": "true", text: number }),
-      make("div", { class: "body" }, ...this.texts(card), this.binLine(bin), this.facts(card), this.actions(card), this.nearby(card)),
+      make("div", { class: "body" }, ...this.texts(card), this.binLine(card), this.facts(card), this.actions(card), this.nearby(card)),
     );
     if (focused) element.querySelector(`[data-action="${focused}"]`)?.focus();
   }
@@ -127,8 +127,11 @@ export class AnswerList {
     return answers.map((answer, place) => make("p", { class: "answer" }, make("span", { class: "text", text: answer.text }), place ? null : badge));
   }
 
-  binLine(bin) {
-    return make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: binWords(bin) }));
+  /** What the bin is like; nothing for an empty bin, or one whose medoid is the answer itself. */
+  binLine({ bin, answers }) {
+    const same = answers.some(({ text }) => text.toLowerCase() === bin.medoid.toLowerCase());
+    if (!bin.count || !bin.medoid || same) return null;
+    return make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: bin.medoid }));
   }
 
   facts({ bin, answers }) {

@@ -44,6 +44,10 @@ class Explorer {
 
   listen() {
     byId("stop").addEventListener("click", () => this.stop());
+    byId("to-map").addEventListener("click", () => {
+      byId("map").focus({ preventScroll: true });
+      byId("map-title").scrollIntoView();
+    });
     byId("copy-all").addEventListener("click", (event) => this.copied(this.allTexts(), event.target));
     byId("copy-link").addEventListener("click", (event) => this.copied(location.href, event.target));
     byId("export-json").addEventListener("click", () => this.exportJson());

@@ -64,7 +64,7 @@ function fillFigures(progress) {
 }
 
 function fillRaters(raters) {
-  fill("raters", ["rater", "came by", "rated", "mean", "seconds an item", "checks failed", "state"], raters.map((rater) => [
+  fill("raters", ["rater", "came by", "rated", "mean", "seconds per item", "checks failed", "state"], raters.map((rater) => [
     rater.name,
     rater.origin,
     rater.ratings,

@@ -166,7 +166,7 @@ function show(name, focus) {
 function explain(error) {
   const lost = error instanceof Refused && error.status === 401;
   byId("trouble-text").textContent = lost
-    ? "This link does not belong to the study. Please check that it is complete, or begin anew from the study's address."
+    ? "This link does not belong to the study. Please check that it is complete, or start again from the study's address."
     : error.message;
   show("trouble");
 }

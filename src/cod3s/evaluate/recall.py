@@ -1,4 +1,4 @@
-"""How well a bundle infers signatures: the recall of the gold target's signature for each way to guess."""
+"""How well a bundle infers the signature of the gold target: the recall of each way to guess it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,33 +9,35 @@ from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.signatures import find_signatures, rank_signatures
 from cod3s.evaluate.items import Item
+from cod3s.evaluate.judges import OpenBundle
 from cod3s.metrics.inference import DEPTHS, Guess, InferenceScores, score_inference
-from cod3s.signatures.signer import Signer
 from cod3s.text import for_modelling
 
 MOST_FREQUENT = "most frequent"
 
 
-def score_guessing(
-    folder: Path, models: BundleModels, signer: Signer, items: Sequence[Item], options: DecodeConfig
+def score_recall(
+    bundle: OpenBundle, items: Sequence[Item], options: DecodeConfig
 ) -> dict[str, dict[str, InferenceScores]]:
     """Guesser → relation → figures, on the items whose gold target is known.
 
-    The guessers: the model's likeliest signatures, the same ranked by MMI where the bundle can, and the largest
+    The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, and the largest
     bins of the training targets whatever the source.
     """
-    found: dict[str, dict[str, InferenceScores]] = {}
+    scores: dict[str, dict[str, InferenceScores]] = {}
     for relation in dict.fromkeys(item.relation for item in items):
-        own = [item for item in items if item.relation == relation and item.target]
-        gold = signer.signatures([item.target for item in own])
-        sources = [for_modelling(item.source) for item in own]
-        guesses = _model_guesses(models, relation, sources, options)
-        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(folder, relation))] * len(own)
+        known = [item for item in items if item.relation == relation and item.target]
+        if not known:
+            continue
+        gold = bundle.generator.signer.signatures([item.target for item in known])
+        sources = [for_modelling(item.source) for item in known]
+        guesses = _model_guesses(bundle.models, relation, sources, options)
+        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.folder, relation))] * len(known)
         for name, ranked in guesses.items():
-            rows = [Guess(wanted, tuple(names)) for wanted, names in zip(gold, ranked, strict=True) if names]
-            if scores := score_inference(rows):
-                found.setdefault(name, {})[relation] = scores
-    return found
+            rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]
+            if relation_scores := score_inference(rows):
+                scores.setdefault(name, {})[relation] = relation_scores
+    return scores
 
 
 def _model_guesses(
@@ -59,4 +61,4 @@ def _largest_bins(path: Path) -> list[str]:
     if not path.is_file():
         return []
     with open_bins(path) as bins:
-        return [one.signature for one in bins.largest(max(DEPTHS))]
+        return [bin.signature for bin in bins.largest(max(DEPTHS))]

@@ -1,7 +1,6 @@
-"""What raters can do: join, see the statement at a place, rate it, go on where they stopped.
+"""What raters can do: join, read a statement, rate it, continue where they stopped.
 
-Tokens and places in, statements and acknowledgements out. Nothing that leaves here names a system, a kind or an
-item's id: raters see statements at places 1, 2, 3 … of their own order.
+Raters see statements at places 1, 2, 3 … of their own order, and never a system, a kind or the id of an item.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,21 +9,26 @@ from datetime import datetime, timedelta, timezone
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.collect.assignment import assignment_of
-from cod3s.judge.collect.store import Given, Store, as_text, timestamp
-from cod3s.judge.collect.tokens import new_id, new_token, token_hash
-from cod3s.judge.study.study import Item, Rater, Rating, Study
+from cod3s.judge.collect.store import Given, Store
+from cod3s.judge.study.folder import Item, Rater, Rating, Study
+from cod3s.judge.study.identities import as_text, new_id, new_token, timestamp, token_hash
+from cod3s.serving.refusals import RefusedError
 from cod3s.text import clean
 
 PAGE, PROLIFIC = "page", "prolific"
 _RETURN_LINK = "https://app.prolific.com/submissions/complete?cc={code}"
 
 
-class NoSuchPlaceError(Cod3sError):
+class NoSuchPlaceError(RefusedError):
     """A rater asked for a statement that they have not reached."""
 
+    status = 404
 
-class TakenBackError(Cod3sError):
-    """A rating came for a statement that was taken back; another stands at its place."""
+
+class TakenBackError(RefusedError):
+    """A rating for a statement that was taken back and replaced by another."""
+
+    status = 409
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,12 @@ class Shown:
     place: int
     statement: str
     score: int | None
-    given: str  # when: a statement left open for long is taken back, and its place may hold another
+    given: str  # the time of assignment: a statement left open for long is taken back and may be replaced
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a rater gets at the end; the link leads back to Prolific, empty for others."""
+    """What a rater gets at the end; the link leads back to Prolific and is empty for others."""
 
     code: str
     link: str
@@ -47,7 +51,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a rater is. `current` is the statement to rate next, None at the end, where there is an `ending`."""
+    """How far a rater is. `current` is the statement to rate next; at the end it is None and `ending` is set."""
 
     name: str
     rated: int
@@ -56,7 +60,7 @@ class Standing:
     ending: Ending | None
 
 
-class Desk:
+class RatingService:
     """The study as its raters meet it; safe to share between threads."""
 
     def __init__(self, study: Study, items: Sequence[Item], store: Store) -> None:
@@ -66,54 +70,54 @@ class Desk:
         self._store = store
 
     def join(self, name: str) -> str:
-        """Admit someone by a name; returns the token of their link. The same name twice is two raters."""
+        """Admit someone by name, and return the token of their link. The same name twice is two raters."""
         return self._admit(Rater(new_id(), PAGE, timestamp(), name=clean(name)))
 
     def join_from_prolific(self, participant: str, session: str) -> str:
-        """Admit a participant of Prolific, or let them go on: they are one rater however often they come."""
+        """Admit a participant from Prolific, who stays one rater however often they come."""
         return self._admit(Rater(new_id(), PROLIFIC, timestamp(), external=participant, session=session))
 
     def rater(self, token: str) -> Rater | None:
-        """Whose link it is."""
+        """The rater to whom the token belongs."""
         return self._store.rater_of(token_hash(token))
 
     def standing(self, rater: Rater) -> Standing:
-        """Where `rater` is; gives them the next statement if they have rated all so far and there is more."""
-        return self._go_on(rater, None)
+        """How far `rater` is; assigns the next statement if they have rated all so far and there are more."""
+        return self._continue(rater, None)
 
     def show(self, rater: Rater, place: int) -> Shown:
         """The statement at a place that the rater has reached, with the score they gave."""
         return self._shown(self._at(rater, place))
 
     def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str, given: str = "") -> Standing:
-        """Save a score and go on; when this returns, it is on the disk. A `key` sent again changes nothing.
+        """Save a score and continue; when this returns, it is on the disk. A `key` sent again changes nothing.
 
-        `given` is that of the statement that was shown: if another stands there now, nothing is saved.
+        `given` is that of the statement that was shown: if another has taken its place, nothing is saved.
         """
         if score not in range(len(self.study.scale)):
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
-        there = self._at(rater, place)
-        if given and given != there.at:
+        assigned = self._at(rater, place)
+        if given and given != assigned.at:
             raise TakenBackError(
                 "this statement was open for too long and went to someone else",
                 hint="rate the one that is shown now",
             )
-        return self._go_on(rater, Rating(rater.id, there.item, score, seconds, timestamp(), key=key))
+        return self._continue(rater, Rating(rater.id, assigned.item, score, seconds, timestamp(), key=key))
 
     def _admit(self, rater: Rater) -> str:
         token = new_token()
         self._store.admit(rater, token_hash(token))
         return token
 
-    def _go_on(self, rater: Rater, after: Rating | None) -> Standing:
+    def _continue(self, rater: Rater, after: Rating | None) -> Standing:
         def choose(given: Sequence[str], load: Mapping[str, int]) -> str | None:
-            # Who has had the code is done, even if an item has become free since.
+            # A rater who has received the code is done, even if an item has become free since.
             return None if rater.finished else self.assignment.next(rater.id, given, load)
 
         free_before = as_text(datetime.now(timezone.utc) - timedelta(minutes=self.study.claim_minutes))
         current = self._store.give(rater.id, choose, free_before=free_before, after=after)
         given = self._store.given(rater.id)
-        rated = sum(one.score is not None for one in given)
+        rated = sum(assigned.score is not None for assigned in given)
         if current is not None:
             return Standing(rater.name, rated, self.assignment.total, self._shown(current), None)
         if not rater.finished:

@@ -1,4 +1,4 @@
-"""Stored outputs and gold questions → the items of a study, each statement once, shuffled with a seed."""
+"""The items of a study, made from stored outputs, gold questions and attention checks: each statement once."""
 
 import math
 import random
@@ -8,25 +8,44 @@ from dataclasses import replace
 
 from cod3s.corpus.questions import Question
 from cod3s.errors import Cod3sError
-from cod3s.judge.study.study import ANSWER, GOLD, RIGHT, WRONG, Credit, Item
+from cod3s.judge.study.folder import ANSWER, CHECK, GOLD, RIGHT, WRONG, Credit, Item
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import complete, for_modelling
 
 Systems = Mapping[str, Sequence[AnswerSet]]
 
+_ABSURD, _PLAIN = (0, 1), (4, 5)
+# Attention checks. The kinds alternate, so that even the first few include each kind.
+_STATEMENTS = (
+    ("The baker forgot the yeast, so the bread did not rise.", _PLAIN),
+    ("The lamp was switched off because a triangle has three sides.", _ABSURD),
+    ("This line checks that you are reading, so please choose 0 here.", (0,)),
+    ("She put on a coat because it was cold outside.", _PLAIN),
+    ("He watered the tomatoes, so the moon turned into a bicycle.", _ABSURD),
+    ("Please choose 5 for this one because it only checks your attention.", (5,)),
+    ("The glass fell on the stone floor, so it broke.", _PLAIN),
+    ("The train was late because Tuesday tasted of soap yesterday.", _ABSURD),
+    ("This is not a real statement, so please choose 2 here.", (2,)),
+    ("They opened an umbrella because it had begun to rain.", _PLAIN),
+    ("The cat slept on the sofa, so the number nine was arrested.", _ABSURD),
+    ("Please choose 3 for this one because it only checks your attention.", (3,)),
+)
+
 
 def answer_items(systems: Systems, templates: Mapping[str, str], top: Mapping[str, int]) -> list[Item]:
-    """An item for every statement that a system's first answers make; `top` says how many of each system.
+    """An item for every statement that the first `top[system]` answers of each system make.
 
-    The first answers are the likeliest ones where likelihoods are known, else the first of the record.
+    The first answers are the likeliest ones if likelihoods are known, otherwise the first of the record.
     """
     items: dict[str, Item] = {}
     for system, sets in systems.items():
-        _refuse_twice(system, sets)
+        _check_sources_are_unique(system, sets)
         for answers in sets:
             for answer, credit in _first(answers, system, top[system]):
                 if not answer.text.strip():
-                    raise Cod3sError(f"{system} has an empty answer to {answers.source!r}", hint="leave it out")
+                    raise Cod3sError(
+                        f"{system} has an empty answer to {answers.source!r}", hint="remove it from the outputs"
+                    )
                 new = _item(ANSWER, answers.relation, answers.source, answer.text, templates)
                 old = items.get(new.statement, new)
                 items[new.statement] = replace(old, of=(*old.of, credit))
@@ -36,7 +55,7 @@ def answer_items(systems: Systems, templates: Mapping[str, str], top: Mapping[st
 
 
 def gold_items(questions: Iterable[Question], templates: Mapping[str, str]) -> list[Item]:
-    """The right and the wrong alternatives of questions whose answer is known."""
+    """The right and the wrong alternatives of the questions whose answer is known."""
     items: dict[str, Item] = {}
     for question in questions:
         for number, alternative in enumerate(question.alternatives):
@@ -47,11 +66,21 @@ def gold_items(questions: Iterable[Question], templates: Mapping[str, str]) -> l
     return list(items.values())
 
 
+def attention_checks(number: int) -> list[Item]:
+    """The first `number` attention checks; `mix` assigns their ids."""
+    if number > len(_STATEMENTS):
+        raise Cod3sError(
+            f"{number} attention checks were requested, but there are only {len(_STATEMENTS)}",
+            hint=f"choose --checks {len(_STATEMENTS)} or less",
+        )
+    return [Item("", CHECK, statement, expected=expected) for statement, expected in _STATEMENTS[:number]]
+
+
 def choose_questions(
     questions: Sequence[Question], systems: Systems, number: int | None, seed: int
 ) -> list[Question]:
-    """The questions whose premise the systems answer; with `number`, so many, drawn by lot, those ones first."""
-    answered = {(own.relation, for_modelling(own.source)) for sets in systems.values() for own in sets}
+    """The questions whose premise the systems answer; with `number`, that many at random, answered ones first."""
+    answered = {(answers.relation, for_modelling(answers.source)) for sets in systems.values() for answers in sets}
     drawn = random.Random(f"{seed} gold").sample(questions, len(questions))
     known = [question for question in drawn if question.answer is not None]
     asked = [question for question in known if (question.direction, for_modelling(question.premise)) in answered]
@@ -65,9 +94,9 @@ def choose_questions(
 
 
 def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], seed: int) -> list[Item]:
-    """All items in the study's order, with ids that say nothing about where they come from.
+    """All items in the study's order, with ids that do not reveal where they come from.
 
-    An answer that is also a gold alternative stays one item and takes over the label.
+    An answer that is also a gold alternative remains one item and takes over the label.
     """
     by_statement = {item.statement: item for item in (*checks, *answers)}
     for item in gold:
@@ -78,13 +107,13 @@ def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], s
     return [replace(item, id=f"i{number:05}") for number, item in enumerate(items, 1)]
 
 
-def _refuse_twice(system: str, sets: Iterable[AnswerSet]) -> None:
+def _check_sources_are_unique(system: str, sets: Iterable[AnswerSet]) -> None:
     counts = Counter((answers.relation, for_modelling(answers.source)) for answers in sets)
     twice = [source for (_, source), count in counts.items() if count > 1]
     if twice:
         raise Cod3sError(
             f"{system} answers {len(twice)} sources more than once, such as {twice[0]!r}",
-            hint="give every system one file, and name systems by the field `system`",
+            hint="use one file per system, or name the systems in the field `system`",
         )
 
 
@@ -92,14 +121,14 @@ def _item(kind: str, relation: str, source: str, target: str, templates: Mapping
     if relation not in templates:
         raise Cod3sError(
             f"the relation {relation!r} has no template",
-            hint=f'say how its statement reads: --template "{relation}={{source}} {{target}}"',
+            hint=f'define its statement: --template "{relation}={{source}} {{target}}"',
         )
     statement = complete(templates[relation], source, target)
     return Item("", kind, statement, relation, for_modelling(source), for_modelling(target))
 
 
 def _first(answers: AnswerSet, system: str, number: int) -> Iterator[tuple[Answer, Credit]]:
-    """The `number` likeliest answers with their credits, or the first ones where no likelihoods are known."""
+    """The `number` likeliest answers with their credits, or the first ones if likelihoods are unknown."""
     likelihoods = _likelihoods(answers.answers)
     places = list(range(len(answers)))
     if likelihoods is not None:
@@ -109,9 +138,9 @@ def _first(answers: AnswerSet, system: str, number: int) -> Iterator[tuple[Answe
 
 
 def _likelihoods(answers: Sequence[Answer]) -> list[float] | None:
-    """What the paper ranks by: the signatures' forward scores where there are any, else the sentences' own.
+    """What the paper ranks by: the forward scores of the signatures if there are any, else of the sentences.
 
-    None where nobody knows them: the reader of outputs fills in zeros.
+    None if they are unknown; the reader of outputs fills in zeros then.
     """
     for scores in ([answer.signature_forward for answer in answers], [answer.forward for answer in answers]):
         known = [score for score in scores if isinstance(score, int | float) and math.isfinite(score)]

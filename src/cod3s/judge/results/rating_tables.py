@@ -1,7 +1,7 @@
-"""The tables of a study's report: an analysis in, rows of cells out, the paper's table 4 first.
+"""The tables of a study's report, the paper's table 4 first.
 
-A figure is strong where no other system is significantly better. What the paper published stands in a column of
-its own: other models, other raters.
+A figure is bold if no other system is significantly better. The paper's published figures have their own column:
+they come from other models and other raters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from cod3s.evaluate.summary import Figure
 from cod3s.evaluate.tables import ARROWS, NOTHING, Cell, Part, Table, plain_cell, title_of
 from cod3s.judge.results.agreement import Agreement
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
-from cod3s.judge.results.figures import FIGURES, HELD_OUT
-from cod3s.judge.study.study import RIGHT, WRONG
+from cod3s.judge.results.figures import FIGURES, HELD_OUT, figure_labels
+from cod3s.judge.study.folder import RIGHT, WRONG
 
 PLAIN = tuple(name for name in FIGURES if not name.endswith(HELD_OUT))
 GOLD_NAMES = {RIGHT: "gold: right", WRONG: "gold: wrong"}
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
-    """Every table that the analysis has something for."""
+    """Every table with at least one row."""
     results = analysis.results
     tables = [plausibility_table(results, relation, counted(analysis)) for relation in results.relations]
     tables += [held_out_table(results, relation) for relation in results.relations]
@@ -31,16 +31,16 @@ def all_tables(analysis: Analysis) -> list[Table]:
 
 
 def plausibility_table(results: Results, relation: str, raters: str) -> Table:
-    """The paper's table 4: a row a system, then the gold lines; figures that no system has are left out."""
+    """The paper's table 4: a row per system, then the gold rows; without figures that no system has."""
     systems = results.systems.get(relation, {})
-    shown = [name for name in PLAIN if any(name in own.figures for own in systems.values())] or ["top1"]
+    shown = [name for name in PLAIN if any(name in system.figures for system in systems.values())] or ["top1"]
     gold = results.gold.get(relation, {})
     published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
-    for system, own in systems.items():
-        row = [plain_cell(system), *(_interval(own.figures.get(name)) for name in shown)]
-        row.append(plain_cell(str(max(own.sources.values(), default=0))))
-        rows.append((*row, *([_published(PLAUSIBILITY.get(system, {}), relation, shown)] if published else [])))
+    for name, system in systems.items():
+        row = [plain_cell(name), *(_interval(system.figures.get(figure)) for figure in shown)]
+        row.append(plain_cell(str(max(system.sources.values(), default=0))))
+        rows.append((*row, *([_published(PLAUSIBILITY.get(name, {}), relation, shown)] if published else [])))
     for label, figure in gold.items():
         row = [plain_cell(GOLD_NAMES[label]), _interval(figure), *([plain_cell("")] * (len(shown) - 1))]
         row.append(plain_cell(str(figure.items)))
@@ -48,31 +48,33 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
             Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True) if published else None
         )
         rows.append((*row, *([paper] if paper else [])))
-    columns = ("system", *(FIGURES[name] for name in shown), "sources", *(["paper"] if published else []))
+    labels = figure_labels(results.most_answers)
+    columns = ("system", *(labels[name] for name in shown), "sources", *(["paper"] if published else []))
     note = (
         "Mean scores with 95 % bootstrap intervals over sources. Top: by likelihood; max and best: by the ratings "
-        "themselves, which flatters large sets (see the figures held out). Gold items are single statements."
+        "themselves, which flatters large sets (see the held-out figures). Gold items are single statements."
     )
     if published:
-        note += " Paper: the same figures in its table 4, in the order of the columns."
+        note += " Paper: the figures of its table 4 (sets of 3 and 10), in the order of the columns."
     return Table(f"Plausibility, {title_of(relation)}, {raters}", note, columns, tuple(rows))
 
 
 def held_out_table(results: Results, relation: str) -> Table:
-    """The maxima without their optimism."""
+    """The maxima without their optimistic bias."""
     names = [name for name in FIGURES if name.endswith(HELD_OUT)]
     rows = [
-        (plain_cell(system), *(_interval(own.figures.get(name)) for name in names))
-        for system, own in results.systems.get(relation, {}).items()
-        if any(name in own.figures for name in names)
+        (plain_cell(name), *(_interval(system.figures.get(figure)) for figure in names))
+        for name, system in results.systems.get(relation, {}).items()
+        if any(figure in system.figures for figure in names)
     ]
-    columns = ("system", *(FIGURES[name] for name in names))
-    note = "The best answers as all raters of an item but one choose them, scored by that one, each in turn."
+    labels = figure_labels(results.most_answers)
+    columns = ("system", *(labels[name] for name in names))
+    note = "All raters of an item but one choose the best answers, and that one scores them; each rater in turn."
     return Table(f"Chosen by some raters, scored by others, {title_of(relation)}", note, columns, tuple(rows))
 
 
 def agreement_table(analysis: Analysis) -> Table:
-    """Krippendorff's alpha, of the raters who count and of everyone."""
+    """Krippendorff's alpha without excluded raters, and of everyone."""
     groups: list[tuple[str, Mapping[str, Agreement]]] = [(counted(analysis), analysis.results.agreement)]
     if analysis.excluded:
         groups.append(("all raters", analysis.everyone.agreement))
@@ -80,35 +82,35 @@ def agreement_table(analysis: Analysis) -> Table:
         (
             plain_cell(raters),
             plain_cell(name),
-            _alpha(own),
-            plain_cell(str(own.items)),
-            plain_cell(str(own.ratings)),
+            _alpha(agreement),
+            plain_cell(str(agreement.items)),
+            plain_cell(str(agreement.ratings)),
         )
         for raters, agreements in groups
-        for name, own in agreements.items()
+        for name, agreement in agreements.items()
     ]
     note = (
         "Krippendorff's alpha for ordered scores, with its 95 % bootstrap interval over items: 1 is perfect, 0 "
-        "chance, below 0 systematic disagreement. Items: those with two ratings or more."
+        "is chance, below 0 is systematic disagreement. Items: those with at least two ratings."
     )
     return Table("Agreement of the raters", note, ("raters", "items of", "alpha", "items", "ratings"), tuple(rows))
 
 
 def coverage_table(analysis: Analysis) -> Table:
-    """How many items have how many ratings."""
+    """The number of items by their number of ratings."""
     wanted = analysis.settings["raters_per_item"]
     counts = analysis.results.raters_per_item
     rows = [(plain_cell(str(raters)), plain_cell(str(items))) for raters, items in counts.items()]
     missing = sum(items for raters, items in counts.items() if raters < wanted)
     note = (
-        f"{wanted} raters an item were planned; {missing} items have fewer. An item without a rating that counts "
-        "takes its source out of the figures that need it; the column `sources` says how many are left."
+        f"{wanted} raters per item were planned; {missing} items have fewer. If an item has no rating that "
+        "counts, its source is missing from the figures that need it; the column `sources` says how many are left."
     )
-    return Table("Ratings an item", note, ("raters", "items"), tuple(rows))
+    return Table("Ratings per item", note, ("raters", "items"), tuple(rows))
 
 
 def rater_table(analysis: Analysis) -> Table:
-    """How each rater worked; the rule that excludes was fixed before collection."""
+    """How each rater worked; the rule for exclusion was fixed before collection."""
     rows = [
         (
             plain_cell(rater.name),
@@ -122,17 +124,17 @@ def rater_table(analysis: Analysis) -> Table:
         )
         for rater in analysis.raters
     ]
-    columns = ("rater", "ratings", "mean", "median time", "whole time", "checks failed", "gold gap", "excluded")
+    columns = ("rater", "ratings", "mean", "median time", "total time", "checks failed", "gold gap", "excluded")
     note = (
         f"{len(analysis.excluded)} of {len(rows)} raters are excluded by the rule that the study fixed before "
-        "collection. Gold gap: mean score of right less that of wrong alternatives."
+        "collection. Gold gap: mean score of right minus wrong alternatives. Bold: failed checks."
     )
-    return Table("Raters", note, columns, tuple(rows))
+    return Table("Raters", note, columns, tuple(rows), bold="failed attention checks")
 
 
 def counted(analysis: Analysis) -> str:
-    """Whose ratings the main figures are of."""
-    return "raters who count" if analysis.excluded else "all raters"
+    """The raters behind the main figures."""
+    return "without excluded raters" if analysis.excluded else "all raters"
 
 
 def _interval(figure: Figure | GoldFigure | None) -> Cell:
@@ -142,17 +144,17 @@ def _interval(figure: Figure | GoldFigure | None) -> Cell:
     return Cell((Part(f"{figure.mean:.2f} ({figure.low:.2f}–{figure.high:.2f})", strong),))
 
 
-def _published(own: Mapping[str, Mapping[str, float]], relation: str, shown: Sequence[str]) -> Cell:
-    figures = [f"{own[name][relation]:.1f}" if name in own else NOTHING for name in shown]
-    return Cell(tuple(map(Part, figures if own else [NOTHING])), published=True)
+def _published(scores: Mapping[str, Mapping[str, float]], relation: str, shown: Sequence[str]) -> Cell:
+    figures = [f"{scores[name][relation]:.1f}" if name in scores else NOTHING for name in shown]
+    return Cell(tuple(map(Part, figures if scores else [NOTHING])), published=True)
 
 
-def _alpha(own: Agreement) -> Cell:
-    if own.alpha is None:
-        return plain_cell(own.words)
-    if own.low is None or own.high is None:
-        return plain_cell(f"{own.alpha:.3f}")
-    return plain_cell(f"{own.alpha:.3f} ({own.low:.3f} to {own.high:.3f})")
+def _alpha(agreement: Agreement) -> Cell:
+    if agreement.alpha is None:
+        return plain_cell(agreement.words)
+    if agreement.low is None or agreement.high is None:
+        return plain_cell(f"{agreement.alpha:.3f}")
+    return plain_cell(f"{agreement.alpha:.3f} ({agreement.low:.3f} to {agreement.high:.3f})")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -1,6 +1,6 @@
-"""What a study is made of, and its folder: `study.json` (what was fixed before collection) and `items.jsonl`.
+"""The records of a study, and its folder: `study.json` (what is fixed before collection) and `items.jsonl`.
 
-Ratings are not here: they live in the store. Nothing in this module knows about pages or databases.
+Ratings live in the store.
 """
 
 import json
@@ -23,19 +23,19 @@ RIGHT, WRONG = "right", "wrong"
 
 @dataclass(frozen=True)
 class Credit:
-    """One place in the outputs where an item's statement stands."""
+    """One occurrence of an item's statement in the outputs."""
 
     system: str
     place: int  # among the answers of its record, from 1
-    rank: int | None = None  # by likelihood among the same answers, from 1; None where no likelihoods are known
+    rank: int | None = None  # by likelihood among the same answers, from 1; None if likelihoods are unknown
 
 
 @dataclass(frozen=True)
 class Item:
     """One statement to rate, once for all systems that wrote it.
 
-    `label` is `right` or `wrong` where the statement is a gold alternative; an answer that happens to be one has
-    both `of` and `label`, so whoever wants the gold items asks for the label, not for the kind.
+    `label` is `right` or `wrong` if the statement is a gold alternative. An answer that happens to be one has both
+    `of` and `label`, so select gold items by their label, not by their kind.
     """
 
     id: str
@@ -51,23 +51,23 @@ class Item:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Whose ratings do not count, fixed before any is collected. None switches a rule off."""
+    """The rules that exclude raters, fixed before collection. None switches a rule off."""
 
     max_failed_checks: int | None = 1  # more failures than this exclude a rater
-    min_median_seconds: float | None = 1.0  # a lower median time an item excludes
+    min_median_seconds: float | None = 1.0  # a lower median time per item excludes
     min_gold_gap: float | None = None  # mean score of right minus wrong gold items; a smaller gap excludes
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that is fixed when a study is made."""
+    """Everything that is fixed when a study is created."""
 
-    id: str  # random; the database of another study is refused by it
+    id: str  # random; tells the database of another study apart
     name: str
     created: str
     seed: int
     raters_per_item: int
-    per_rater: int  # items that one rater is given, checks not counted
+    per_rater: int  # items per rater, not counting checks
     question: str
     scale: tuple[str, ...]  # the label of every score, from 0
     instructions: str  # paragraphs with empty lines between them
@@ -75,7 +75,7 @@ class Study:
     admin_token_hash: str
     templates: Mapping[str, str] = field(default_factory=dict)  # relation → its completed statement
     exclusion: Exclusion = field(default_factory=Exclusion)
-    claim_minutes: int = 60  # an item shown and not rated for so long is free for others again
+    claim_minutes: int = 60  # an item that stays unrated for this long is free for others again
     outputs: tuple[Mapping[str, Any], ...] = ()  # the files read: name, SHA-256, systems and their settings
     version: str = ""
     format: int = _FORMAT
@@ -83,7 +83,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Rater:
-    """Someone who rates. `external` is the id that another place knows them by, such as Prolific's."""
+    """Someone who rates. `external` is their id elsewhere, such as on Prolific."""
 
     id: str
     origin: str  # page, prolific, import or simulated
@@ -103,14 +103,14 @@ class Rating:
     score: int
     seconds: float
     at: str  # UTC, ISO 8601
-    revision: int = 1  # counts the times that the rater changed it, from 1
+    revision: int = 1  # 1 for the first score, 2 after the first change …
     key: str = ""
 
 
 def write_study(folder: Path, study: Study, items: Sequence[Item]) -> None:
-    """Write a new study folder, all or nothing; a folder that holds a study already is refused."""
+    """Write a new study folder, all or nothing; an error if the folder is not empty."""
     if folder.exists() and any(folder.iterdir()):
-        raise Cod3sError(f"{folder} is not empty", hint="a study is made once; name a new folder")
+        raise Cod3sError(f"{folder} is not empty", hint="choose a new folder: a study cannot be overwritten")
     with replaced_folder(folder) as partial:
         write_json(partial / STUDY_FILE, asdict(study))
         with replaced_file(partial / ITEMS_FILE) as file, file.open("w", encoding="utf-8") as stream:
@@ -122,7 +122,7 @@ def read_study(folder: Path) -> Study:
     """The study in `folder`."""
     if not (folder / STUDY_FILE).is_file():
         raise Cod3sError(
-            f"{folder} holds no study", hint="make one with `cod3s judge new outputs/*.jsonl -o study/`"
+            f"{folder} does not hold a study", hint="create one with `cod3s judge new outputs/*.jsonl -o study/`"
         )
     content = read_json(folder / STUDY_FILE)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
@@ -144,14 +144,14 @@ def read_study(folder: Path) -> Study:
 
 def read_items(folder: Path) -> list[Item]:
     """The items of the study in `folder`, in the study's order."""
-    found = []
+    items = []
     with open_text(folder / ITEMS_FILE) as stream:
         for number, line in enumerate(stream, 1):
             try:
-                found.append(_item(json.loads(line)))
+                items.append(_item(json.loads(line)))
             except (ValueError, KeyError, TypeError) as error:
                 raise FileFormatError(f"{folder / ITEMS_FILE}, line {number}: not an item ({error})") from error
-    return found
+    return items
 
 
 def _item(content: Any) -> Item:

@@ -1,5 +1,6 @@
-"""A page that shows the API's description, made from the OpenAPI document: nothing is loaded from elsewhere."""
+"""The page that describes the API and lets readers try it, made from the OpenAPI document without a CDN."""
 
+import json
 import re
 from html import escape
 from typing import Any
@@ -7,13 +8,21 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from starlette.responses import HTMLResponse, Response
 
+_EXAMPLES: dict[str, Any] = {
+    "text": "the baker forgot the yeast",
+    "candidates": ["it rained all day", "rain fell until night", "the bridge was closed"],
+    "k": 2,
+}
+"""What the forms hold at first, for fields of these names."""
 
-def manual_routes(app: FastAPI) -> APIRouter:
-    """`/api/docs`."""
+
+def api_page_routes(app: FastAPI) -> APIRouter:
+    """`/api/docs`, and the same page at `/docs`, where FastAPI's users look for it."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/api/docs")
-    def manual() -> Response:
+    @router.get("/docs")
+    def api_page() -> Response:
         return HTMLResponse(render(app.openapi()))
 
     return router
@@ -30,7 +39,8 @@ def render(spec: dict[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title>"
         '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">'
-        '<link rel="stylesheet" href="/static/manual.css"></head>'
+        '<link rel="stylesheet" href="/static/docs.css">'
+        '<script src="/static/docs.js" type="module"></script></head>'
         "<body><main>"
         f"<h1>The {escape(info['title'])} API</h1><p>{escape(info['description'])} "
         f'Version {escape(info["version"])}. <a href="/openapi.json">OpenAPI document</a>, '
@@ -42,8 +52,13 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     required = set(body.get("required", ()))
     rows = [
-        (one["name"], one["schema"], one.get("description", ""), one.get("required", False))
-        for one in route.get("parameters", ())
+        (
+            parameter["name"],
+            parameter["schema"],
+            parameter.get("description", ""),
+            parameter.get("required", False),
+        )
+        for parameter in route.get("parameters", ())
     ]
     rows += [
         (name, schema, schema.get("description", ""), name in required)
@@ -56,24 +71,58 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     about = "".join(f"<p>{_marked(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
     return (
         f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>{about}"
-        f"{_table(rows) if rows else ''}<ul>{statuses}</ul></section>"
+        f"{_table(rows) if rows else ''}<ul>{statuses}</ul>{_form(path, method, route, body)}</section>"
     )
+
+
+def _form(path: str, method: str, route: dict[str, Any], body: dict[str, Any]) -> str:
+    """A form that sends a request of the reader's; `docs.js` shows the reply."""
+    inputs = "".join(
+        f'<label>{escape(parameter["name"])} <input name="{escape(parameter["name"])}" '
+        f'value="{escape(str(_first_value(parameter["schema"])))}" data-in="{escape(parameter["in"])}"></label>'
+        for parameter in route.get("parameters", ())
+    )
+    if body:
+        text = json.dumps(_example(body), indent=2, ensure_ascii=False)
+        inputs += f"<label>body <textarea name=body rows=7 spellcheck=false>{escape(text)}</textarea></label>"
+    return (
+        f'<form class=try data-method="{escape(method.upper())}" data-path="{escape(path)}">{inputs}'
+        "<button>Try it</button><pre hidden tabindex=0 aria-live=polite></pre></form>"
+    )
+
+
+def _example(body: dict[str, Any]) -> dict[str, Any]:
+    """A small body: the required fields and k."""
+    wanted = {*body.get("required", ()), "k"}
+    return {
+        name: _EXAMPLES.get(name, _first_value(schema))
+        for name, schema in body.get("properties", {}).items()
+        if name in wanted
+    }
+
+
+def _first_value(schema: dict[str, Any]) -> Any:
+    """The default, or the first of the choices, or zeros as long as a signature."""
+    if schema.get("default") is not None:
+        return schema["default"]
+    bits = re.search(r"\{(\d+)\}", schema.get("pattern", ""))
+    return next(iter(schema.get("enum", [])), schema.get("const", "0" * int(bits[1]) if bits else ""))
 
 
 def _table(rows: list[tuple[str, dict[str, Any], str, bool]]) -> str:
     lines = "".join(
-        f"<tr><th scope=row><code>{escape(name)}</code>{'' if not needed else ' (needed)'}</th>"
+        f"<tr><th scope=row><code>{escape(name)}</code>{'' if not needed else ' (required)'}</th>"
         f"<td>{escape(_kind(schema))}</td><td>{escape(about)}</td></tr>"
         for name, schema, about, needed in rows
     )
-    head = "<tr><th scope=col>field</th><th scope=col>is</th><th scope=col>what for</th></tr>"
+    head = "<tr><th scope=col>field</th><th scope=col>type</th><th scope=col>meaning</th></tr>"
     return f"<div class=wide><table><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
 
 
 def _kind(schema: dict[str, Any]) -> str:
     """A schema in a few words: `integer, 1 to 30, default 10`."""
     if "anyOf" in schema:
-        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        kinds = [_kind(option) for option in schema["anyOf"] if option.get("type") != "null"]
         return " or ".join(kinds)
     if "enum" in schema or "const" in schema:
         values = [str(value) for value in schema.get("enum", [schema.get("const")])]
@@ -101,5 +150,5 @@ def _number(value: float) -> str:
 
 
 def _marked(text: str) -> str:
-    """Text with what stands between backticks set as code."""
+    """Escaped text, with the parts between backticks set as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))

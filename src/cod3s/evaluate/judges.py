@@ -1,0 +1,78 @@
+"""What scores the outputs of an evaluation, and a bundle opened both to generate and to judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cod3s.bundle import NAME as BUNDLE_JSON
+from cod3s.corpus.relations import TEMPLATES
+from cod3s.decode.generator import Generator, load
+from cod3s.decode.models import BundleModels, open_models
+from cod3s.encode import Encoder, load_encoder
+from cod3s.evaluate.pairs import BundleLikelihoods, Likelihoods
+from cod3s.files.disk import sha256
+from cod3s.signatures import Code, load_code
+from cod3s.signatures.signer import open_encoder
+
+NO_ENCODER = "none"
+_REMEMBERED = 1_000_000  # hypotheses per model: systems and settings share their stages
+
+
+@dataclass(frozen=True)
+class Judges:
+    """An encoder, maybe a second one, a code that signs, and a model that scores likelihoods."""
+
+    encoder: Encoder
+    second: Encoder | None = None
+    code: Code | None = None  # for vectors of `encoder`
+    model: Likelihoods | None = None
+    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
+
+
+@dataclass(frozen=True)
+class OpenBundle:
+    """The generator of a bundle, its models by role, and the judges that it provides, with one encoder for all."""
+
+    folder: Path
+    generator: Generator
+    models: BundleModels
+    judges: Judges
+
+
+def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
+    """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
+    # Without the generator's memory: what a judge computes must not depend on what was generated before.
+    models = open_models(folder)
+    encoder = open_encoder(models.facts.encoder)
+    generator = load(folder, encoder=encoder, remember=_REMEMBERED)
+    judges = Judges(
+        encoder=encoder,
+        second=open_second(second, encoder),
+        code=load_code(folder / "code")[0],
+        model=BundleLikelihoods(models),
+        templates={name: relation["template"] for name, relation in models.facts.relations.items()},
+        settings=bundle_settings(folder, generator),
+    )
+    return OpenBundle(folder, generator, models, judges)
+
+
+def open_second(name: str, first: Encoder) -> Encoder | None:
+    """The second encoder; None for `none`, and if it is the first one again."""
+    if name == NO_ENCODER:
+        return None
+    encoder = load_encoder(name)
+    return None if encoder.id == first.id else encoder
+
+
+def bundle_settings(folder: Path, generator: Generator) -> dict[str, Any]:
+    """The facts that identify a bundle in a settings line."""
+    facts = generator.facts
+    return {
+        "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
+        "bits": facts.bits,
+        "bits_per_token": facts.bits_per_token,
+        "shape": facts.shape,
+        "quantization": facts.quantization,
+    }

@@ -1,0 +1,173 @@
+"""Score (source, target) pairs for plausibility with an encoder and, if there is a bundle, with its models.
+
+p(text) alone is what the plain role gives when it reads nothing. No model here is trained for that, so
+docs/evaluation.md measures how good it is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from cod3s.corpus.questions import Question
+from cod3s.decode.models import BundleModels, RoleModel
+from cod3s.decode.rerank import mean_log_prob
+from cod3s.encode import Encoder, Vectors
+from cod3s.metrics.plausibility import SCORERS, PairScores, choice_credits, combine, plausibility_bar
+from cod3s.metrics.significance import bootstrap_interval
+from cod3s.signatures.signer import encode_sentences
+from cod3s.text import clean, for_modelling
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """A source and a target that may answer it."""
+
+    relation: str
+    source: str
+    target: str
+
+
+class Likelihoods(Protocol):
+    """A model that scores how likely pairs are; it leaves the relevance at 0."""
+
+    def score_pairs(self, pairs: Sequence[Pair]) -> list[PairScores]: ...
+
+
+Judged = Mapping[Pair, PairScores]
+
+
+class TextVectors:
+    """The vectors of all `texts` by one encoder, each text encoded once."""
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
+        self.encoder = encoder
+        # Sorted, so that a text's batch, and with it the last bits of its vector, depends on the texts alone.
+        distinct = sorted(set(texts))
+        self._rows = {text: row for row, text in enumerate(distinct)}
+        blocks = [vectors for _, vectors in encode_sentences(encoder, distinct)]
+        self._vectors = np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32)
+
+    def of(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of these texts, (n, dim)."""
+        vectors: Vectors = self._vectors[[self._rows[text] for text in texts]]
+        return vectors
+
+
+class BundleLikelihoods:
+    """Scores pairs with the plain roles of a relation and of its inverse."""
+
+    def __init__(self, models: BundleModels) -> None:
+        self._models = models
+
+    def score_pairs(self, pairs: Sequence[Pair]) -> list[PairScores]:
+        """Scores in the order of `pairs`; parts without a model in the bundle are None."""
+        scores: dict[Pair, PairScores] = {}
+        for relation in dict.fromkeys(pair.relation for pair in pairs):
+            related = [pair for pair in pairs if pair.relation == relation]
+            scores |= dict(zip(related, self._score_relation(relation, related), strict=True))
+        return [scores[pair] for pair in pairs]
+
+    def _score_relation(self, relation: str, pairs: Sequence[Pair]) -> list[PairScores]:
+        if relation not in self._models.facts.models:
+            return [PairScores(0.0)] * len(pairs)
+        sources = [for_modelling(pair.source) for pair in pairs]
+        targets = [for_modelling(pair.target) for pair in pairs]
+        forward, backward = self._models.plain(relation), self._models.backward(relation)
+        rows = zip(
+            self._score(forward, sources, targets),
+            self._score(forward, [None] * len(pairs), targets),
+            self._score(backward, targets, sources),
+            self._score(backward, [None] * len(pairs), sources),
+            strict=True,
+        )
+        return [PairScores(0.0, *row) for row in rows]
+
+    def _score(
+        self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
+    ) -> Sequence[float | None]:
+        """Mean log-probabilities per token of what is written given what is read; equal ones are scored once."""
+        if model is None:
+            return [None] * len(written)
+        distinct = list(dict.fromkeys(zip(read, written, strict=True)))
+        scores = model.engine.score(
+            [model.request(source) for source, _ in distinct],
+            [self._models.vocabulary.encode_text(text) for _, text in distinct],
+        )
+        by_pair = dict(zip(distinct, map(mean_log_prob, scores), strict=True))
+        return [by_pair[pair] for pair in zip(read, written, strict=True)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The share of questions in which a scorer prefers the right alternative, with its bootstrap interval."""
+
+    data: str
+    relation: str
+    scorer: str
+    questions: int
+    accuracy: float
+    low: float
+    high: float
+
+
+def judge_pairs(pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None) -> Judged:
+    """The scores of each pair, computed once; `vectors` covers the texts of all pairs."""
+    distinct = sorted(set(pairs))
+    sources = vectors.of([pair.source for pair in distinct])
+    targets = vectors.of([pair.target for pair in distinct])
+    cosines = np.einsum("nd,nd->n", sources, targets)
+    scores = model.score_pairs(distinct) if model else [PairScores(0.0)] * len(distinct)
+    rows = zip(distinct, scores, cosines, strict=True)
+    return {pair: replace(score, relevance=float(cosine)) for pair, score, cosine in rows}
+
+
+def question_pairs(questions: Iterable[Question]) -> list[Pair]:
+    """Every premise with each of its alternatives."""
+    return [pair for question in questions for pair in _pairs(question)]
+
+
+def score_choices(name: str, questions: Sequence[Question], judged: Judged, seed: int) -> list[Choice]:
+    """The accuracy per relation of every scorer that has scores, on the questions whose answer is known."""
+    choices = []
+    for relation in dict.fromkeys(question.direction for question in questions):
+        for scorer in SCORERS:
+            scores, answers = _scored(questions, relation, judged, scorer)
+            if scores:
+                credits = choice_credits(scores, answers)
+                low, high = bootstrap_interval(credits, seed=seed)
+                choices.append(Choice(name, relation, scorer, len(credits), float(np.mean(credits)), low, high))
+    return choices
+
+
+def find_bars(
+    questions: Sequence[Question], judged: Judged, scorers: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """The score of a typical wrong alternative by scorer and relation, where any is known."""
+    bars: dict[str, dict[str, float]] = {}
+    for scorer in scorers:
+        for relation in dict.fromkeys(question.direction for question in questions):
+            bar = plausibility_bar(*_scored(questions, relation, judged, scorer))
+            if bar is not None:
+                bars.setdefault(scorer, {})[relation] = bar
+    return bars
+
+
+def _pairs(question: Question) -> list[Pair]:
+    return [Pair(question.direction, clean(question.premise), clean(text)) for text in question.alternatives]
+
+
+def _scored(
+    questions: Sequence[Question], relation: str, judged: Judged, scorer: str
+) -> tuple[list[list[float]], list[int]]:
+    scores, answers = [], []
+    for question in questions:
+        if question.direction != relation or question.answer is None:
+            continue
+        alternatives = [combine(judged[pair], scorer) for pair in _pairs(question)]
+        if any(score is None for score in alternatives):
+            return [], []
+        scores.append([score for score in alternatives if score is not None])
+        answers.append(question.answer)
+    return scores, answers

@@ -1,0 +1,121 @@
+"""What stands between the network and an application: security headers, foreign pages, bodies within limits."""
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cod3s.serving.address import Access
+from cod3s.serving.refusals import (
+    CrowdedError,
+    ForeignHostError,
+    ForeignOriginError,
+    RefusedError,
+    TooLargeError,
+    TooSlowError,
+    error_response,
+)
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Sent with every response: a browser runs, loads and shows nothing but what the server sent."""
+BODY_SECONDS = 15.0  # a slower body would occupy the server for as long as its sender likes
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class SecurityHeaders:
+    """Adds HEADERS to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class Guard:
+    """Refuses foreign hosts and origins, bodies that are too long or too slow, and too many requests at once."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        access: Access,
+        max_body: int,
+        body_seconds: float = BODY_SECONDS,
+        in_flight: int | None = None,
+    ) -> None:
+        self._app, self._access = app, access
+        self._max_body, self._body_seconds, self._in_flight = max_body, body_seconds, in_flight
+        self._running = 0  # changed only between awaits of one event loop, so no lock is needed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        self._running += 1
+        try:
+            try:
+                self._check(scope)
+                body = await read_body(receive, self._max_body, self._body_seconds)
+            except RefusedError as error:
+                await error_response(error)(scope, receive, send)
+                return
+            await self._app(scope, _replayed(body, receive), send)
+        finally:
+            self._running -= 1
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        if not self._access.allows_host(host):
+            raise ForeignHostError(host)
+        if scope["method"] not in _SAFE_METHODS and not self._access.allows_origin(origin, host):
+            raise ForeignOriginError(origin)
+        if self._in_flight is not None and self._running > self._in_flight:
+            raise CrowdedError()
+
+
+async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes:
+    """The whole body, in however many parts it is sent; TooLargeError or TooSlowError beyond the limits."""
+    body, more = bytearray(), True
+    try:
+        with anyio.fail_after(seconds):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    break
+                body += message.get("body", b"")
+                if len(body) > max_bytes:
+                    raise TooLargeError(max_bytes)
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise TooSlowError() from None
+    return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that delivers the body first, and then whatever comes."""
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
