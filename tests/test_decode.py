@@ -199,7 +199,7 @@ def test_a_text_written_in_two_ways_is_one_candidate_with_its_better_score(words
     spelt = tuple(words.id(f"{letter}") for letter in "▁")
     found = [Hypothesis((*spelt, *whole), -9.0, 9), Hypothesis(whole, -2.0, 4), Hypothesis((), -0.1, 1)]
     engine = FakeEngine(found=lambda request: found)
-    ((own,),) = write_candidates(RoleModel(engine, words, (7,)), words, ["a"], [["000000"]], DEFAULT)
+    ((own,),) = write_candidates(RoleModel(engine, words, (7,)), ["a"], [["000000"]], DEFAULT)
     assert [(one.text, one.forward) for one in own] == [("she won", -0.5)]
 
 
