@@ -92,8 +92,11 @@ def test_a_dash_is_standard_input(cod3s: Run) -> None:
 def test_ctrl_c_ends_in_silence(slow: str, tmp_path: Path) -> None:
     """While the command line is being imported as well as when it works: a module that sleeps stands for both."""
     (tmp_path / f"{slow}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    # Background shells ignore SIGINT, and so would what they start.
+    start = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    start += "runpy.run_module('cod3s', run_name='__main__')"
     process = subprocess.Popen(
-        [sys.executable, "-m", "cod3s", "sign", "It rained.", "--encoder", "static"],
+        [sys.executable, "-c", start, "sign", "It rained.", "--encoder", "static"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
         stdout=subprocess.PIPE,
