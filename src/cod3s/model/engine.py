@@ -31,7 +31,7 @@ COMPUTE = "float32"
 
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
 
-SEEDING = Lock()  # the engine's random seed belongs to the whole process
+_SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
 
 @dataclass(frozen=True)
@@ -88,25 +88,19 @@ class Engine(Protocol):
         ...
 
 
-class FastEngine:
-    """An exported model, open. One single-threaded worker per core: batches run side by side."""
+class CTranslate2Engine:
+    """What engines of both families share: one single-threaded worker per core, searches, repeatable samples."""
 
     def __init__(
-        self,
-        folder: Path,
-        reader: Reader,
-        vocabulary: Vocabulary,
-        *,
-        positions: int,
-        threads: int | None = None,
-        compute: str = COMPUTE,
+        self, folder: Path, vocabulary: Vocabulary, *, positions: int, threads: int | None, compute: str
     ) -> None:
-        self._folder, self._reader, self._positions, self._compute = folder, reader, positions, compute
+        self._folder, self._vocabulary = folder, vocabulary
+        self._positions, self._compute = positions, compute
         self._names = vocabulary.tokens
-        self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         self._end = vocabulary.end
         self._threads = threads or os.cpu_count() or 1
-        self._model = self._open(inter_threads=self._threads, intra_threads=1)
+        self._suppressed: dict[tuple[int, ...], list[list[str]]] = {}
+        self._model = self._open(self._threads)
 
     def search(
         self,
@@ -119,9 +113,8 @@ class FastEngine:
     ) -> list[list[Hypothesis]]:
         options: dict[str, Any] = {"beam_size": beam, "num_hypotheses": best}
         if only is not None:
-            kept = set(only)
-            options["suppress_sequences"] = [[name] for n, name in enumerate(self._names) if n not in kept]
-        return self._by_prefix_length(self._model, requests, max_tokens, only is not None, options)
+            options["suppress_sequences"] = self._all_but(tuple(only))
+        return self._write(self._model, requests, max_tokens, only is not None, options)
 
     def sample(
         self,
@@ -133,7 +126,7 @@ class FastEngine:
         max_tokens: int,
         seed: int,
     ) -> list[list[Hypothesis]]:
-        draws = samples if top_k > 1 else 1  # of one token there is no choice: all draws are equal
+        draws = samples if top_k > 1 else 1  # with one token to choose from, all draws are equal
         options = {
             "beam_size": 1,
             "num_hypotheses": draws,
@@ -144,11 +137,67 @@ class FastEngine:
 
         def draw(number: int) -> list[list[Hypothesis]]:
             model = self._seeded((seed + number * _NEXT_SEED) % 2**32, parts[number][:1])
-            return self._by_prefix_length(model, parts[number], max_tokens, False, options)
+            return self._write(model, parts[number], max_tokens, False, options)
 
         with ThreadPoolExecutor(self._threads) as workers:
-            found = [own for part in workers.map(draw, range(len(parts))) for own in part]
-        return [sorted(own * (samples // draws), key=lambda one: -one.log_prob / one.length) for own in found]
+            rows = [hypotheses for part in workers.map(draw, range(len(parts))) for hypotheses in part]
+        return [sorted(row * (samples // draws), key=lambda h: -h.log_prob / h.length) for row in rows]
+
+    def _write(
+        self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each request: up to `max_tokens` tokens and an end, or `exactly` so many and none."""
+        raise NotImplementedError
+
+    def _load(self, **options: Any) -> Any:
+        """The engine's model in the folder."""
+        raise NotImplementedError
+
+    def _open(self, workers: int) -> Any:
+        try:
+            return self._load(compute_type=self._compute, inter_threads=workers, intra_threads=1)
+        except (RuntimeError, ValueError) as error:
+            raise BundleError(
+                f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
+            ) from error
+
+    def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
+        """The model with one worker that draws from `seed` on.
+
+        A worker takes the process's seed when it first samples, and keeps it. So only a new one repeats; it must
+        sample once before another seed is set, and be alone: what two draw would depend on their timing.
+        """
+        import ctranslate2
+
+        with _SEEDING:
+            ctranslate2.set_random_seed(seed)
+            model = self._open(1)
+            self._write(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})
+        return model
+
+    def _all_but(self, kept: tuple[int, ...]) -> list[list[str]]:
+        if kept not in self._suppressed:
+            allowed = set(kept)
+            self._suppressed[kept] = [[name] for n, name in enumerate(self._names) if n not in allowed]
+        return self._suppressed[kept]
+
+
+class FastEngine(CTranslate2Engine):
+    """An exported seq2seq model, open."""
+
+    def __init__(
+        self,
+        folder: Path,
+        reader: Reader,
+        vocabulary: Vocabulary,
+        *,
+        positions: int,
+        threads: int | None = None,
+        compute: str = COMPUTE,
+    ) -> None:
+        self._reader = reader
+        self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
+        super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
@@ -179,43 +228,17 @@ class FastEngine:
             options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
             for row, result in zip(rows, self._translate(self._model, own, options), strict=True):
                 logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
-        shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-        weights: LogProbs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        return weights
+        return normalised(logits)
 
     def cuts(self, source: str) -> bool:
         return self._reader.cuts(source)
 
-    def _open(self, *, inter_threads: int, intra_threads: int) -> Any:
+    def _load(self, **options: Any) -> Any:
         import ctranslate2
 
-        try:
-            return ctranslate2.Translator(
-                str(self._folder),
-                compute_type=self._compute,
-                inter_threads=inter_threads,
-                intra_threads=intra_threads,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise BundleError(
-                f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
-            ) from error
+        return ctranslate2.Translator(str(self._folder), **options)
 
-    def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
-        """The model with one worker that draws from `seed` on.
-
-        A worker takes the process's seed when it first samples, and keeps it. So only a new one repeats; it must
-        sample once before another seed is set, and be alone: what two draw would depend on their timing.
-        """
-        import ctranslate2
-
-        with SEEDING:
-            ctranslate2.set_random_seed(seed)
-            model = self._open(inter_threads=1, intra_threads=1)
-            self._by_prefix_length(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})
-        return model
-
-    def _by_prefix_length(
+    def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
         """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
@@ -268,3 +291,10 @@ def rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, li
 
     for shared, rows in groupby(sorted(range(len(requests)), key=length), key=length):
         yield shared, list(rows)
+
+
+def normalised(logits: LogProbs) -> LogProbs:
+    """Log-probabilities of each row: (requests, tokens)."""
+    shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+    log_probs: LogProbs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_probs
