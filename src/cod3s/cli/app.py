@@ -19,6 +19,7 @@ from cod3s.cli import (
     judge,
     mcp,
     prepare,
+    run,
     select,
     serve,
     sign,
@@ -59,6 +60,7 @@ def root(
 
 _GROUPS = (
     generate,
+    run,
     select,
     diversify,
     serve,

@@ -79,8 +79,8 @@ def generate(
     """Answer each source k times, each time in another semantic bin.
 
     Answers stand in the order of their bins, the bin that fits best first;
-    systems of one stage put the best score first.
-    --beam and --top-k also stand for --samples and the two of systems of one stage.
+    one-stage systems put the best score first.
+    Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
     from cod3s.decode.config import find_preset
     from cod3s.decode.generator import load

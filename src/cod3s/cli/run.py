@@ -1,0 +1,112 @@
+"""`cod3s run`: type sentences one after another; the model stays loaded and answers appear as they are made."""
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cod3s.cli.output import say
+from cod3s.errors import Cod3sError, UsageError
+from cod3s.records import AnswerMade, AnswerSet
+
+if TYPE_CHECKING:
+    from cod3s.decode.generator import Generator
+
+_HELP = """\
+a sentence         answers to it
+:RELATION          answer with this relation from now on, such as :cause
+:k N               write N answers
+:like SENTENCE     write in the bin of this sentence; :like alone infers bins again
+:help              show this
+:quit              leave (also Ctrl-D)"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run", epilog="Example: cod3s run cause -k 5")(run)
+
+
+def run(
+    relation: Annotated[str | None, typer.Argument(help="The relation to start with.", show_default=False)] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
+    ] = None,
+) -> None:
+    """Answer sentences as you type them, one per line. The model stays loaded.
+
+    Lines that start with a colon are commands; :help lists them.
+    With a pipe as input, only the answers are printed.
+    """
+    from cod3s.decode.generator import load
+
+    generator = load(bundle)
+    conversation = Conversation(generator, relation or next(iter(generator.facts.relations)), k)
+    generator.require_relation(conversation.relation)
+    typed = sys.stdin.isatty()
+    if typed:
+        with suppress(ImportError):  # line editing and history, where Python has them
+            import readline  # noqa: F401
+        say(f"type a sentence to get its {conversation.relation}s; :help lists the commands")
+    while (line := _next_line(f"{conversation.relation}> " if typed else "")) is not None:
+        try:
+            if not conversation.hear(line.strip()):
+                return
+        except Cod3sError as error:  # a slip of the keyboard should not end the conversation
+            say(error.message + (f" ({error.hint})" if error.hint else ""))
+
+
+def _next_line(prompt: str) -> str | None:
+    try:
+        return input(prompt)
+    except EOFError:
+        return None
+
+
+@dataclass
+class Conversation:
+    """What the next sentence is answered with."""
+
+    generator: "Generator"
+    relation: str
+    k: int
+    like: str = ""
+
+    def hear(self, line: str) -> bool:
+        """Act on one line; False if it ends the conversation."""
+        if not line.startswith(":"):
+            if line:
+                self._answer(line)
+            return True
+        command, _, rest = line[1:].partition(" ")
+        match command:
+            case "quit" | "q" | "exit":
+                return False
+            case "help" | "":
+                say(_HELP)
+            case "k":
+                self.k = _count(rest)
+            case "like":
+                self.like = rest.strip()
+            case _:
+                self.generator.require_relation(command)
+                self.relation = command
+        return True
+
+    def _answer(self, source: str) -> None:
+        signatures = self.generator.signer.signatures([self.like]) if self.like else None
+        for event in self.generator.stream(source, self.relation, self.k, signatures=signatures):
+            if isinstance(event, AnswerMade):
+                typer.echo(f"{event.place + 1:3}  {event.answer.text}")
+                sys.stdout.flush()
+            elif isinstance(event, AnswerSet):
+                for remark in event.remarks:
+                    say(remark)
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal() or not 1 <= int(text) <= 1000:
+        raise UsageError(f":k takes a number from 1 to 1000, not {text.strip()!r}", hint="such as :k 5")
+    return int(text)

@@ -1,0 +1,52 @@
+"""`cod3s run`: a conversation by lines, typed or piped."""
+
+import pytest
+
+from conftest import Run
+from tiny_bundle import SOURCES, TinyBundle
+
+
+@pytest.fixture
+def talk(cod3s: Run, tiny_bundle: TinyBundle):
+    def say(*lines: str, arguments: tuple[str, ...] = ("effect", "-k", "3")):
+        return cod3s("run", *arguments, "--bundle", str(tiny_bundle.small), stdin="\n".join(lines) + "\n")
+
+    return say
+
+
+def test_each_line_is_answered_and_nothing_else_is_printed(talk) -> None:
+    done = talk(SOURCES[0], "", SOURCES[1])
+    assert done.returncode == 0
+    numbers = [line.split()[0] for line in done.stdout.splitlines()]
+    assert numbers[0] == "1"
+    assert numbers.count("1") == 2
+    assert len(numbers) <= 6
+
+
+def test_commands_change_relation_number_and_bin(talk) -> None:
+    done = talk(":k 1", ":cause", SOURCES[0], ":like the pilot slept", SOURCES[0], ":like", ":quit", SOURCES[1])
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 2  # nothing is answered after :quit
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (":k many", ":k takes a number from 1 to 1000, not 'many'"),
+        (":k 0", ":k takes a number"),
+        (":efect", "no relation 'efect'"),
+        (":help", ":like SENTENCE"),
+        ("x" * 200_000, "characters"),
+    ],
+)
+def test_a_slip_is_explained_and_the_conversation_goes_on(line: str, said: str, talk) -> None:
+    done = talk(line, SOURCES[0])
+    assert said in done.stderr
+    assert done.returncode == 0
+    assert done.stdout.startswith("  1  ")
+
+
+def test_an_unknown_relation_ends_with_two(talk) -> None:
+    done = talk(SOURCES[0], arguments=("efect",))
+    assert done.returncode == 2
+    assert "did you mean 'effect'?" in done.stderr
