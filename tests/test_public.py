@@ -45,7 +45,7 @@ from cod3s.train import train
 model: cod3s.Generator = cod3s.load()
 answers = model.effects("it rained", options=cod3s.DecodeConfig(search="sample"))
 best: cod3s.Answer = answers[0]
-few: list[str] = answers[:2].texts
+few: tuple[str, ...] = answers[:2].texts
 kept: int = len(cod3s.select(["a", "b"], k=1).selected)
 """
 WRONG = [
@@ -119,9 +119,9 @@ def test_answers_are_found_by_number_and_by_slice() -> None:
         ANSWERS[4]
     two = ANSWERS[:2]
     assert isinstance(two, AnswerSet)
-    assert (two.texts, two.source, two.remarks) == (["we drank tea", SCRIPT], ANSWERS.source, ANSWERS.remarks)
+    assert (two.texts, two.source, two.remarks) == (("we drank tea", SCRIPT), ANSWERS.source, ANSWERS.remarks)
     assert len(ANSWERS[7:]) == 0
-    assert [answer.text for answer in ANSWERS] == ANSWERS.texts
+    assert tuple(answer.text for answer in ANSWERS) == ANSWERS.texts
 
 
 def test_a_set_becomes_a_record_and_a_frame() -> None:
@@ -131,7 +131,7 @@ def test_a_set_becomes_a_record_and_a_frame() -> None:
     pandas = pytest.importorskip("pandas")
     frame = ANSWERS.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert [*frame["text"]] == ANSWERS.texts
+    assert tuple(frame["text"]) == ANSWERS.texts
     assert "signature" in frame.columns
 
 
@@ -139,7 +139,7 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError) as raised:
         ANSWERS.to_pandas()
-    assert raised.value.hint == "pip install pandas"
+    assert raised.value.hint == "pip install 'cod3s[pandas]'"
 
 
 def test_a_set_shows_itself_briefly() -> None:

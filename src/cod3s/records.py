@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from importlib import import_module
 from typing import Any, Generic, TypeVar, overload
 
-from cod3s.errors import MissingExtraError
+from cod3s.errors import require
 
 Item = TypeVar("Item")
 Self = TypeVar("Self", bound="ResultSet[Any]")
@@ -126,13 +125,13 @@ class ResultSet(Generic[Item]):
     def __getitem__(self, index: int | slice) -> Any:
         """One item, or with a slice the same set with fewer of them."""
         if isinstance(index, slice):
-            return replace(self, **{self._items: self._all()[index]})  # type: ignore[type-var]
+            return self._with(self._all()[index])
         return self._all()[index]
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> tuple[str, ...]:
         """The text of each item."""
-        return [str(item.text) for item in self._all()]  # type: ignore[attr-defined]
+        return tuple(str(item.text) for item in self._all())  # type: ignore[attr-defined]
 
     def to_dict(self) -> dict[str, Any]:
         """The record that `--json` prints."""
@@ -144,12 +143,7 @@ class ResultSet(Generic[Item]):
 
     def to_pandas(self) -> Any:
         """A DataFrame with one row per item and a column per field; needs pandas."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise MissingExtraError(
-                "to_pandas needs 'pandas', which is not installed", hint="pip install pandas"
-            ) from error
+        pandas = require("pandas", "pandas")
         return pandas.DataFrame([asdict(item) for item in self._all()])  # type: ignore[call-overload]
 
     def __repr__(self) -> str:
@@ -168,6 +162,10 @@ class ResultSet(Generic[Item]):
         items: Sequence[Item] = getattr(self, self._items)
         return items
 
+    def _with(self, items: Sequence[Item]) -> Any:
+        """The same set with other items."""
+        return replace(self, **{self._items: items})  # type: ignore[type-var]
+
 
 def _html_row(number: int, item: Any) -> str:
     cell = '<td style="text-align:left">{}</td>'
@@ -178,7 +176,8 @@ def _html_row(number: int, item: Any) -> str:
         for bit in item.signature
     )
     bar = f'<span title="{escape(medoid)}">{bits}</span>'
-    return f"<tr><td>{number}</td>{cell.format(escape(item.text))}{cell.format(bar)}</tr>"
+    score = "" if (value := getattr(item, "score", None)) is None else f"{value:.3f}"
+    return f"<tr><td>{number}</td>{''.join(map(cell.format, (escape(item.text), score, bar)))}</tr>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,9 +1,12 @@
 """The result of `diversify`: the choice, everything it was chosen from, and why the asking ended."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from cod3s.asking.coverage import Coverage
-from cod3s.selection import ChosenList, Selected, Selection
+from cod3s.records import ResultSet
+from cod3s.selection import Selected, Selection
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, repr=False)
-class Diversified(ChosenList):
+class Diversified(ResultSet[Selected]):
     """`selection` holds the answers; their indices are positions in `candidates`, all texts as they came.
 
     `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made),
@@ -38,9 +41,11 @@ class Diversified(ChosenList):
     strategies: tuple[str, ...] = ()  # the strategy of each call
     tokens: Tokens | None = None  # None where the generator does not count them
 
-    @property
-    def chosen(self) -> tuple[Selected, ...]:
+    def _all(self) -> Sequence[Selected]:
         return self.selection.selected
 
-    def _summary(self) -> str:
-        return f"Diversified: {len(self)} of {self.selection.k} answers, {self.calls} calls, {self.stopped}"
+    def _with(self, items: Sequence[Selected]) -> Any:
+        return replace(self, selection=replace(self.selection, selected=tuple(items)))
+
+    def _title(self) -> str:
+        return f"{len(self)} of {self.selection.k} answers, {self.calls} calls, {self.stopped}"

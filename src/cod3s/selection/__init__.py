@@ -1,13 +1,12 @@
 """Select k of any candidates so that they mean different things. No model is needed."""
 
 from cod3s.selection.choose import AUTO, BITS, METHODS, check_method, default_min_hamming, select
-from cod3s.selection.result import ChosenList, Selected, Selection
+from cod3s.selection.result import Selected, Selection
 
 __all__ = [
     "AUTO",
     "BITS",
     "METHODS",
-    "ChosenList",
     "Selected",
     "Selection",
     "check_method",
