@@ -14,13 +14,13 @@ import pytest
 from cod3s.bins import open_bins
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
+from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import read_json, write_json
 from cod3s.selection import select
 from cod3s.serving.guard import HEADERS
 from cod3s.web.app import create_app
 from cod3s.web.limits import Limits
-from cod3s.web.requests import SERVED_SYSTEMS
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving
 
@@ -202,7 +202,7 @@ def test_what_is_not_asked_for_keeps_the_limits_too(client: httpx.Client) -> Non
 
 def test_the_api_lists_the_rows_and_answers_to_every_name(client: httpx.Client) -> None:
     listed = client.get("/api/info").json()["systems"]
-    assert listed == [*SERVED_SYSTEMS]
+    assert listed == [*ENGINE_SYSTEMS]
     assert len(listed) < 12
     reply = client.post("/api/generate", json={**ASK, "k": 1, "system": "cod3s-exact-rs-no-hamming-fresh"})
     assert reply.json()["system"] == "cod3s-exact-rs-no-hamming-fresh"

@@ -10,7 +10,7 @@ import typer
 from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
-from cod3s.decode.systems import LISTED_SYSTEMS
+from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import settings_line
@@ -30,7 +30,8 @@ SystemOption = Annotated[
     str,
     typer.Option(
         "--system",
-        help=f"Who answers: {', '.join(LISTED_SYSTEMS)}, or another name that docs/decoding.md explains.",
+        help=f"Who answers: {', '.join(ENGINE_SYSTEMS)}, or another name that docs/decoding.md explains; "
+        f"{' and '.join(TORCH_SYSTEMS)} need a bundle exported with --with-torch.",
     ),
 ]
 InputOption = Annotated[

@@ -93,6 +93,10 @@ PAPER_SYSTEMS = (
 """The rows of the paper's tables 2 and 5."""
 LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS, "dbs")
 """The systems worth listing: the default, the paper's rows, and diverse beam search. `find_system` knows more."""
+TORCH_SYSTEMS = ("dpc", "dbs")
+"""Those that need torch and a bundle exported with its torch weights."""
+ENGINE_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if name not in TORCH_SYSTEMS)
+"""Those that every bundle can run."""
 
 
 def find_system(name: str) -> System:

@@ -11,7 +11,7 @@ from cod3s.bins import Atlas, open_bins
 from cod3s.bundle import bins_path
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import Generator
-from cod3s.decode.systems import find_system
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
 from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
@@ -21,7 +21,7 @@ from cod3s.signatures import from_text, load_code
 from cod3s.text import complete
 from cod3s.web.limits import Limits
 from cod3s.web.replies import BinReply, Info, MapReply, Relation
-from cod3s.web.requests import SERVED_SYSTEMS, GenerateRequest, Question, SelectRequest
+from cod3s.web.requests import GenerateRequest, Question, SelectRequest
 
 NEIGHBOURS = 12  # of a bin
 
@@ -117,7 +117,7 @@ class Explorer:
                 Relation(name, facts.relations[name]["template"], facts.relations[name].get("inverse", ""))
                 for name in facts.models
             ),
-            systems=SERVED_SYSTEMS,
+            systems=ENGINE_SYSTEMS,
             limits=asdict(self._limits),
             decoding=asdict(DEFAULT),
         )

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.systems import LISTED_SYSTEMS, TORCH, find_system
+from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
 from cod3s.selection import METHODS
@@ -24,8 +24,6 @@ from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
-SERVED_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if find_system(name).kind != TORCH)
-"""The systems that the API lists: those that need no torch. It answers to every name that can be parsed."""
 _TORCH_OPTIONS = ("diversity_penalty",)
 
 
@@ -96,7 +94,7 @@ class GenerateRequest(Question):
     system: Annotated[str, AfterValidator(_served_system)] = Field(
         "cod3s",
         description="The system that answers: one of those that /api/info lists, or another of docs/decoding.md.",
-        examples=[*SERVED_SYSTEMS],
+        examples=[*ENGINE_SYSTEMS],
     )
     signatures: list[str] | None = Field(None, min_length=1, description="Write in these bins.")
     like: str | None = Field(None, min_length=1, description="Write in the bin of this sentence.")
