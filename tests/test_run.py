@@ -1,5 +1,9 @@
 """`cod3s run`: a conversation by lines, typed or piped."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from conftest import Run
@@ -50,3 +54,18 @@ def test_an_unknown_relation_ends_with_two(talk) -> None:
     done = talk(SOURCES[0], arguments=("efect",))
     assert done.returncode == 2
     assert "did you mean 'effect'?" in done.stderr
+
+
+def test_on_a_terminal_generate_shows_answers_while_they_are_made(tiny_bundle: TinyBundle) -> None:
+    """What is shown in between goes to stderr, here a pseudo-terminal; stdout has only the table."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-m", "cod3s", "generate", "effect", SOURCES[0], "-k", "3"]
+    done = subprocess.run(
+        [*command, "--bundle", str(tiny_bundle.small)], stdout=subprocess.PIPE, stderr=slave, check=True
+    )
+    os.close(slave)
+    shown = os.read(master, 65_536).decode()
+    os.close(master)
+    assert "choosing bins" in shown
+    assert "   1   " in shown
+    assert done.stdout.decode().startswith(f"effect of: {SOURCES[0]}")

@@ -12,7 +12,7 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError
-from cod3s.records import Answer, AnswerSet
+from cod3s.records import Answer, AnswerMade, AnswerSet
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -103,9 +103,13 @@ def generate(
     skipped: list[int] = []
     given = ((source, chosen) for source in _read_sources(sources or [], input, column, skipped.append))
     counted = None if input or "-" in (sources or []) else len(sources or [])
-    with progress("sources", counted) as advance:
-        found = generator.generate_many(given, relation, system=system, options=config)
-        answered = _print_all(found, advance, json, verbose)
+    if counted is not None and not json and sys.stderr.isatty():
+        watched = _watched(generator, given, relation, system, config)
+        answered = _print_all(watched, lambda _done: None, json, verbose)
+    else:
+        with progress("sources", counted) as advance:
+            answers = generator.generate_many(given, relation, system=system, options=config)
+            answered = _print_all(answers, advance, json, verbose)
     if skipped:
         say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
     if not answered:
@@ -142,6 +146,32 @@ def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequen
     """The bins that the user names, None where stage 1 is to infer them."""
     wanted = [*signatures, *(generator.signer.signatures(like) if like else [])]
     return wanted or None
+
+
+def _watched(
+    generator: "Generator",
+    sources: Iterable[tuple[str, list[str] | None]],
+    relation: str,
+    system: str,
+    config: DecodeConfig,
+) -> Iterator[AnswerSet]:
+    """The answers to each source, shown on the terminal while they are made and gone when all are there."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    for source, chosen in sources:
+        lines = ["choosing bins …"]
+        with Live(Text(lines[0]), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+            for event in generator.stream(source, relation, system=system, options=config, signatures=chosen):
+                if isinstance(event, AnswerSet):
+                    answers = event
+                    continue
+                if isinstance(event, AnswerMade):
+                    lines.insert(-1, f"{event.place + 1:4}   {event.answer.text}")
+                lines[-1] = "writing …"
+                live.update(Text("\n".join(lines)), refresh=True)
+        yield answers
 
 
 def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
