@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -166,16 +167,21 @@ def open_models(
         raise BundleError(f"{folder} has the unknown shape {facts.shape!r}", hint="upgrade cod3s")
     shape = SHAPES[facts.shape]
     vocabulary = open_vocabulary(folder / "tokens.model", facts)
-    options: dict[str, Any] = {"positions": shape.max_tokens, "threads": threads, "compute": compute}
+    options: dict[str, Any] = {
+        "vocabulary": vocabulary,
+        "positions": shape.max_tokens,
+        "threads": threads,
+        "compute": compute,
+    }
+
+    open_model: Callable[..., Engine]
+    if shape.causal:
+        open_model = partial(CausalEngine, readers=_prompt_readers(facts, vocabulary), **options)
+    else:
+        open_model = partial(FastEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options)
 
     def open_engine(name: str) -> Engine:
-        model = folder / "models" / name
-        engine: Engine
-        if shape.causal:
-            engine = CausalEngine(model, _prompt_readers(facts, vocabulary), vocabulary, **options)
-        else:
-            reader = open_reader(shape, vocabulary, folder / "source.json")
-            engine = FastEngine(model, reader, vocabulary, **options)
+        engine = open_model(folder=folder / "models" / name)
         return RememberingEngine(engine, remember) if remember else engine
 
     return BundleModels(folder, facts, vocabulary, open_engine)

@@ -1,5 +1,6 @@
 """Exports a run as a bundle: engine models, tokens, hyperplanes, bins, and a card for people."""
 
+import functools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -162,25 +163,13 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
         shutil.copyfile(run / "source.json", partial / "source.json")
     vocabulary = open_vocabulary(partial / "tokens.model", bundle)
     if shape.causal:
-        for name in names:
-            (partial / "models" / name).mkdir(parents=True)
-            convert_causal(
-                run / name / "model",
-                partial / "models" / name,
-                tokens=vocabulary.tokens,
-                quantization=bundle.quantization,
-            )
-        return
-    reader = open_reader(shape, vocabulary, partial / "source.json")
+        convert = functools.partial(convert_causal, tokens=vocabulary.tokens)
+    else:
+        read = open_reader(shape, vocabulary, partial / "source.json").tokens
+        convert = functools.partial(convert_transformer, source_tokens=read, target_tokens=vocabulary.tokens)
     for name in names:
         (partial / "models" / name).mkdir(parents=True)
-        convert_transformer(
-            run / name / "model",
-            partial / "models" / name,
-            source_tokens=reader.tokens,
-            target_tokens=vocabulary.tokens,
-            quantization=bundle.quantization,
-        )
+        convert(run / name / "model", partial / "models" / name, quantization=bundle.quantization)
 
 
 def _write_torch(model: Path, output: Path) -> None:

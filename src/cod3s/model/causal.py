@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file, read_json
-from cod3s.model.transformer import quiet_transformers
-from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
+from cod3s.model.transformer import bit_signs, quiet_transformers
+from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 FAMILIES = {
     "llama": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
@@ -24,7 +24,6 @@ FAMILIES = {
 """The linear layers that LoRA adapts, by model family."""
 
 _FREE_START = 0.02  # spread of what a signature token adds to the sum of its bits
-_PRECISIONS = {"float32": "float32", "bfloat16": "bfloat16"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Adaptation:
     """How a pretrained language model is changed: which layers stay, and what of them is trained."""
 
     lora_rank: int = 32  # 0 trains all weights
-    lora_dropout: float = 0.0
     dropped_layers: tuple[int, ...] = ()
     precision: str = "float32"  # of frozen weights; what is trained is always float32
 
@@ -132,11 +130,10 @@ def _piece_rows(folder: Path, base: Any, vocabulary: Vocabulary) -> Any:
 def _with_lora(base: Any, family: str, adaptation: Adaptation) -> Any:
     peft = require("peft", "train")
     torch = require("torch", "train")
-    base = base.to(getattr(torch, _PRECISIONS[adaptation.precision]))
+    base = base.to(getattr(torch, adaptation.precision))
     config = peft.LoraConfig(
         r=adaptation.lora_rank,
         lora_alpha=2 * adaptation.lora_rank,
-        lora_dropout=adaptation.lora_dropout,
         target_modules=list(FAMILIES[family]),
     )
     return peft.get_peft_model(base, config)
@@ -163,19 +160,6 @@ def map_hyperplanes(
     mapping = np.linalg.solve(gram, vectors.T @ (embedded - centre))  # (dim, width)
     bits = planes @ mapping
     return Sketches(bits.astype(np.float32), centre.astype(np.float32))
-
-
-def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:
-    """For each token of `tokens.names()`, +1 or -1 for the bits that it writes, 0 elsewhere: (tokens, bits)."""
-    rows = []
-    start = 0
-    for width in tokens.groups:
-        for value in range(2**width):
-            row = np.zeros(tokens.bits, np.float32)
-            row[start : start + width] = [1 if value >> (width - 1 - bit) & 1 else -1 for bit in range(width)]
-            rows.append(row)
-        start += width
-    return np.array(rows)
 
 
 def _token_table(

@@ -4,15 +4,14 @@ The prompt is the source's statement up to its target, then a role's tag and wha
 length run together, so that prompts are read at once and beams start after them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised
+from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_length
 from cod3s.model.parts import joined_parts
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
@@ -64,10 +63,11 @@ class CausalEngine(CTranslate2Engine):
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         logits = np.empty((len(requests), len(tokens)))
-        for _, rows in _rows_by_length([self._prompt(request) for request in requests]):
+        prompts = [self._prompt(request) for request in requests]
+        for _, rows in rows_by_length([*map(len, prompts)]):
             for start in range(0, len(rows), _WEIGHED_TOGETHER):
                 block = rows[start : start + _WEIGHED_TOGETHER]
-                output = self._model.forward_batch([self._prompt(requests[row]) for row in block])
+                output = self._model.forward_batch([prompts[row] for row in block])
                 logits[block] = np.asarray(output)[:, -1, list(tokens)]
         return normalised(logits)
 
@@ -88,7 +88,7 @@ class CausalEngine(CTranslate2Engine):
         prompts = [self._prompt(request) for request in requests]
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         width = max(options["beam_size"], options.get("num_hypotheses", 1))
-        for length, rows in _rows_by_length(prompts):
+        for length, rows in rows_by_length([*map(len, prompts)]):
             even = -(-len(rows) // model.num_generators)
             results = model.generate_batch(
                 [self._named(prompts[row]) for row in rows],
@@ -123,11 +123,3 @@ class CausalEngine(CTranslate2Engine):
 
 def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:
     return Hypothesis(tokens, sum(log_probs), max(1, len(log_probs)))
-
-
-def _rows_by_length(prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, list[int]]]:
-    def length(row: int) -> int:
-        return len(prompts[row])
-
-    for tokens, rows in groupby(sorted(range(len(prompts)), key=length), key=length):
-        yield tokens, list(rows)

@@ -1,6 +1,7 @@
 """The `Engine` protocol (search, sample, score, weigh) and the engine of bundles: CTranslate2, without torch."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class Engine(Protocol):
         ...
 
 
-class CTranslate2Engine:
+class CTranslate2Engine(ABC):
     """What engines of both families share: one single-threaded worker per core, searches, repeatable samples."""
 
     def __init__(
@@ -143,15 +144,15 @@ class CTranslate2Engine:
             rows = [hypotheses for part in workers.map(draw, range(len(parts))) for hypotheses in part]
         return [sorted(row * (samples // draws), key=lambda h: -h.log_prob / h.length) for row in rows]
 
+    @abstractmethod
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request: up to `max_tokens` tokens and an end, or `exactly` so many and none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _load(self, **options: Any) -> Any:
         """The engine's model in the folder."""
-        raise NotImplementedError
 
     def _open(self, workers: int) -> Any:
         try:
@@ -285,11 +286,12 @@ def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypot
 
 def rows_by_prefix_length(requests: Sequence[Request]) -> Iterator[tuple[int, list[int]]]:
     """The lengths of the requests' prefixes, and for each the numbers of the requests."""
+    return rows_by_length([len(request.prefix) for request in requests])
 
-    def length(row: int) -> int:
-        return len(requests[row].prefix)
 
-    for shared, rows in groupby(sorted(range(len(requests)), key=length), key=length):
+def rows_by_length(lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Each length that occurs, and the numbers of the rows that have it."""
+    for shared, rows in groupby(sorted(range(len(lengths)), key=lengths.__getitem__), key=lengths.__getitem__):
         yield shared, list(rows)
 
 

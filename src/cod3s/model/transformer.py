@@ -150,12 +150,22 @@ def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> No
 
 def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.float64]:
     """For each token of `tokens.names()`, the sum of its hyperplanes, each with the sign of its bit."""
-    rows: list[npt.NDArray[np.float64]] = []
+    rows = []
+    for signs in bit_signs(tokens).astype(np.float64):
+        written = np.flatnonzero(signs)  # the bits of this token
+        rows.append(signs[written] @ code.planes[written])
+    return np.array(rows)
+
+
+def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:
+    """For each token of `tokens.names()`, +1 or -1 for the bits that it writes, 0 elsewhere: (tokens, bits)."""
+    rows = []
     start = 0
     for width in tokens.groups:
         for value in range(2**width):
-            signs = [1.0 if value >> (width - 1 - bit) & 1 else -1.0 for bit in range(width)]
-            rows.append(np.array(signs) @ code.planes[start : start + width])
+            row = np.zeros(tokens.bits, np.float32)
+            row[start : start + width] = [1 if value >> (width - 1 - bit) & 1 else -1 for bit in range(width)]
+            rows.append(row)
         start += width
     return np.array(rows)
 
