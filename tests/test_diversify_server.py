@@ -304,7 +304,7 @@ def test_diversified_answers_are_a_list(static: Encoder) -> None:
     assert found[0].text == found.texts[0]
     assert len(found[1:]) == 2
     assert json.loads(found.to_json())["tokens"] == {"prompt": 30, "completion": 15, "estimated": False}
-    assert repr(found).startswith("<Diversified: 3 of 3 answers, 3 calls, filled: 'Build a wall.'")
+    assert repr(found).startswith("Diversified(3 of 3 answers, 3 calls, filled: ['Build a wall.'")
     assert "<table>" in found._repr_html_()
 
 
