@@ -46,9 +46,8 @@ class FastEncoder:
         self.id, self.dim = id, dim
         self._tokenizer = _tokenizer(tokenizer, max_tokens)
         self._workers = threads or os.cpu_count() or 1
-        self._model = ctranslate2.Encoder(
-            str(folder), compute_type=compute_type, inter_threads=self._workers, intra_threads=1, files=files
-        )
+        options = {"compute_type": compute_type, "inter_threads": self._workers, "intra_threads": 1}
+        self._model = open_on_thread(ctranslate2.Encoder, str(folder), files=files, **options)
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(sentences))]
@@ -69,6 +68,15 @@ class FastEncoder:
         real = (np.arange(states.shape[1]) < lengths).astype(np.float32)  # (batch, longest)
         pooled: npt.NDArray[np.float32] = np.einsum("btd,bt->bd", states, real)
         return pooled
+
+
+def open_on_thread(model_class: Any, folder: str, **options: Any) -> Any:
+    """Open a model of CTranslate2 on a thread of its own.
+
+    Opening sets the number of OpenMP threads of the thread that does it, and torch would then keep to that number.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(model_class, folder, **options).result()
 
 
 def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:

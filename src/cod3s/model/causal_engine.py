@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cod3s.encode.fast import open_on_thread
 from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_length
 from cod3s.model.parts import joined_parts
 from cod3s.model.reader import Reader
@@ -113,7 +114,7 @@ class CausalEngine(CTranslate2Engine):
     def _load(self, **options: Any) -> Any:
         import ctranslate2
 
-        return ctranslate2.Generator(str(self._folder), files=self._files, **options)
+        return open_on_thread(ctranslate2.Generator, str(self._folder), files=self._files, **options)
 
     @cached_property
     def _files(self) -> dict[str, bytes] | None:

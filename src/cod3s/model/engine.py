@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cod3s.encode.fast import open_on_thread
 from cod3s.errors import BundleError
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
@@ -237,7 +238,7 @@ class FastEngine(CTranslate2Engine):
     def _load(self, **options: Any) -> Any:
         import ctranslate2
 
-        return ctranslate2.Translator(str(self._folder), **options)
+        return open_on_thread(ctranslate2.Translator, str(self._folder), **options)
 
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
