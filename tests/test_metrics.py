@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meaning_sets
+from cod3s.decode.plausibility import PairScores
 from cod3s.encode import Encoder
 from cod3s.encode.protocol import unit
 from cod3s.errors import SignatureError
@@ -25,7 +26,6 @@ from cod3s.metrics.lexical import bleu, bleu_diversity, distinct_ngrams, lexical
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
 from cod3s.metrics.plausibility import (
     SCORERS,
-    PairScores,
     choice_credits,
     combine,
     plausibility_bar,

@@ -9,6 +9,7 @@ bundle/
   models/NAME/     the engine's models
   torch/NAME/      the same weights for torch, where they were asked for
   words/           one graph of related words a relation, where it was asked for
+  critic/          what judges answers, where one was attached
   MODEL_CARD.md    for people
 """
 
@@ -41,6 +42,7 @@ class BundleFacts:
     models: dict[str, dict[str, str]]  # relation → role → folder under models/
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
     own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if one does
+    critic: str = ""  # the folder of the critic that judges answers, if there is one
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT

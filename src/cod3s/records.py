@@ -85,6 +85,7 @@ class Answer:
     realised: str = ""  # the signature that the text has, where an encoder looked
     hamming: int | None = None  # between `signature` and `realised`
     constraint: str = ""  # the word that the text was made to hold in one of its forms (`dpc`)
+    plausibility: float | None = None  # by the bundle's critic, from 0 to 1
 
 
 @dataclass(frozen=True)

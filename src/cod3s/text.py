@@ -17,6 +17,16 @@ _CLOSING = "\"'”’)]"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
+_SMALL_WORDS = frozenset(
+    _WORD.findall(
+        "a an the this that these those i you he she it we they me him her us them my your his its our their who "
+        "what which there and or but so as if than to of in on at for with from by about into out up down off "
+        "over is are was were be been being am"
+    )
+)
+_STEM = 4  # letters: enough to tell most words apart, as in the filter `copied`
+
+
 def clean(text: str) -> str:
     """One line of text in NFC, with single spaces instead of white space, control characters and lone surrogates.
 
@@ -75,6 +85,11 @@ def complete(template: str, source: str, target: str) -> str:
 def words(text: str) -> list[str]:
     """The words in lower case: runs of letters and digits, with inner apostrophes."""
     return _WORD.findall(text.lower())
+
+
+def content_stems(text: str) -> list[str]:
+    """The beginnings of the words that carry meaning, which the forms of a word share."""
+    return [word[:_STEM] for word in words(text) if word not in _SMALL_WORDS]
 
 
 def settings_line(settings: Mapping[str, Any]) -> str:

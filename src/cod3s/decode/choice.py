@@ -12,18 +12,9 @@ from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
 from cod3s.signatures import from_text
 from cod3s.signatures.signer import Signer
-from cod3s.text import words
+from cod3s.text import content_stems
 
 Numbers = npt.NDArray[np.float64]
-
-_SMALL_WORDS = frozenset(
-    words(
-        "a an the this that these those i you he she it we they me him her us them my your his its our their who "
-        "what which there and or but so as if than to of in on at for with from by about into out up down off "
-        "over is are was were be been being am"
-    )
-)
-_STEM = 4  # letters that forms of a word share: enough to tell most words apart, as in the filter `copied`
 
 
 class Taken:
@@ -59,20 +50,27 @@ class Weights:
     bit: float
     nearness: float
 
-    def best(self, candidates: Sequence[Candidate], taken: Taken) -> int:
-        """The position of the candidate with the best score after these costs; fresh ones before stale ones."""
+    def values(self, candidates: Sequence[Candidate], taken: Taken) -> Numbers:
+        """The scores of the candidates after these costs."""
         scores = np.array([candidate.score for candidate in candidates])
         bits_off = np.array([candidate.hamming or 0 for candidate in candidates])
-        values = scores - self.bit * bits_off - self.nearness * taken.nearness(candidates)
-        return min(range(len(candidates)), key=lambda position: (candidates[position].stale, -values[position]))
+        values: Numbers = scores - self.bit * bits_off - self.nearness * taken.nearness(candidates)
+        return values
 
 
 def choose_answers(
-    config: DecodeConfig, source: str, signatures: Sequence[str], bins: Bins, taken: Taken, signer: Signer | None
+    config: DecodeConfig,
+    source: str,
+    signatures: Sequence[str],
+    bins: Bins,
+    taken: Taken,
+    signer: Signer | None,
+    most: int | None = None,
 ) -> Bins:
     """The best candidates of each of one source's bins that are not `taken`, to which they are added.
 
-    Where the options ask for it, candidates are signed, and weighed, ranked or filtered by their signatures.
+    Where the options ask for it, candidates are signed, and weighed, ranked or filtered by their signatures. With
+    more than `most` bins, those with the best candidates are taken, and the others stay empty.
     """
     if config.needs_encoder and signer is None:
         raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
@@ -82,7 +80,7 @@ def choose_answers(
     if config.fresh:
         bins = [fresh_first(source, candidates) for candidates in bins]
     weights = Weights(config.bit_weight, config.nearness_weight) if config.faithful == "weigh" else None
-    chosen = choose(bins, config.per_bin, taken, weights)
+    chosen = choose(bins, config.per_bin, taken, weights, most=most)
     if signer and config.check and not config.by_signature:  # only what is returned needs to be signed
         return realise(signer, chosen, signatures)
     return chosen
@@ -91,11 +89,13 @@ def choose_answers(
 def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     """The candidates with their vectors, the signatures they realise, and how far those are from the wanted ones.
 
-    Each text is encoded once.
+    Each text is encoded once, unless it was before.
     """
-    texts = list(dict.fromkeys(candidate.text for candidates in bins for candidate in candidates))
-    vectors = signer.vectors(texts)
-    rows = dict(zip(texts, zip(vectors, signer.signatures_of(vectors), strict=True), strict=True))
+    known = {candidate.text: candidate.vector for candidates in bins for candidate in candidates}
+    missing = [text for text, vector in known.items() if vector is None]
+    known |= dict(zip(missing, signer.vectors(missing), strict=True))
+    vectors = np.array([*known.values()], np.float32).reshape(len(known), signer.encoder.dim)
+    rows = dict(zip(known, zip(vectors, signer.signatures_of(vectors), strict=True), strict=True))
 
     def realised(candidate: Candidate, wanted: str) -> Candidate:
         vector, signature = rows[candidate.text]
@@ -129,25 +129,57 @@ def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]
 
 def is_stale(source: str, text: str) -> bool:
     """Whether `text` holds a content word twice, or no content word that `source` lacks."""
-    stems = _stems(text)
-    return len(set(stems)) < len(stems) or set(stems) <= set(_stems(source))
+    stems = content_stems(text)
+    return len(set(stems)) < len(stems) or set(stems) <= set(content_stems(source))
 
 
-def choose(bins: Bins, per_bin: int, taken: Taken, weights: Weights | None = None) -> Bins:
-    """From each bin, `per_bin` candidates that are not `taken`: the first ones, or the best by `weights`."""
-    return [_choose_from_bin(candidates, per_bin, taken, weights) for candidates in bins]
+def choose(
+    bins: Bins, per_bin: int, taken: Taken, weights: Weights | None = None, *, most: int | None = None
+) -> Bins:
+    """From each bin, `per_bin` candidates that are not `taken`: the first ones, or the best by `weights`.
+
+    With more than `most` bins, the bin with the best candidate comes next, until there are enough.
+    """
+    if most is None or most >= len(bins):
+        return [_choose_from_bin(candidates, per_bin, taken, weights) for candidates in bins]
+    chosen: Bins = [[] for _ in bins]
+    left = set(range(len(bins)))
+    for _ in range(most):
+        bests = {number: best for number in sorted(left) if (best := _best(bins[number], taken, weights))}
+        if not bests:
+            break
+        number = min(bests, key=lambda number: bests[number].order)
+        chosen[number] = _choose_from_bin(bins[number], per_bin, taken, weights)
+        left.remove(number)
+    return chosen
 
 
 def _choose_from_bin(
     candidates: Sequence[Candidate], per_bin: int, taken: Taken, weights: Weights | None
 ) -> list[Candidate]:
     chosen: list[Candidate] = []
-    while len(chosen) < per_bin and (left := [candidate for candidate in candidates if candidate not in taken]):
-        candidate = left[weights.best(left, taken) if weights else 0]
-        taken.add(candidate)
-        chosen.append(candidate)
+    while len(chosen) < per_bin and (best := _best(candidates, taken, weights)):
+        taken.add(best.candidate)
+        chosen.append(best.candidate)
     return chosen
 
 
-def _stems(text: str) -> list[str]:
-    return [word[:_STEM] for word in words(text) if word not in _SMALL_WORDS]
+@dataclass(frozen=True)
+class _Best:
+    """A bin's best candidate, and what it is compared with other bins by: fresh ones first, then by value."""
+
+    candidate: Candidate
+    order: tuple[bool, float]
+
+
+def _best(candidates: Sequence[Candidate], taken: Taken, weights: Weights | None) -> _Best | None:
+    left = [candidate for candidate in candidates if candidate not in taken]
+    if not left:
+        return None
+    if weights is None:  # they are in order
+        return _Best(left[0], (left[0].stale, -left[0].score))
+    orders = [
+        (candidate.stale, -value)
+        for candidate, value in zip(left, weights.values(left, taken).tolist(), strict=True)
+    ]
+    return min(map(_Best, left, orders), key=lambda best: best.order)

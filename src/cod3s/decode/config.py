@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any, Literal
 
 from cod3s.options import check_options, find_name, option, seed_option, with_values
@@ -53,9 +54,12 @@ class DecodeConfig:
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
     top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
     temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
-    rerank_sentences: Literal["auto", "mmi", "none"] = _stage_2(
-        "auto", "How sentences are ranked: mmi also asks how well each one predicts the source."
+    rerank_sentences: Literal["auto", "critic", "mmi", "none"] = _stage_2(
+        "auto",
+        "How sentences are ranked: critic asks how plausible each one is, mmi how well it predicts the source; "
+        "auto takes the critic if the bundle has one.",
     )
+    shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
     # The paper's 0.3 loses sight of the source (docs/decoding.md).
     sentence_weight: float = _stage_2(
         1.0, "How much mmi counts in that ranking (λy); more is more specific to the source.", **_WEIGHT
@@ -71,6 +75,17 @@ class DecodeConfig:
     per_bin: int = _stage_2(1, "How many answers to keep from each bin.", **_COUNT)
     max_tokens: int = _stage_2(40, "The most tokens an answer may have.", **_COUNT)
 
+    bins_per_answer: float = _choice(
+        1.0,
+        "Write in this many bins per answer; the best answers that differ are kept.",
+        least=1,
+        most=10,
+    )
+    drop: bool = _choice(
+        True,
+        "Leave out answers that the critic finds implausible, even if fewer than k remain; or show all of them.",
+        flags=("--drop/--all",),
+    )
     check: bool = _choice(False, "Sign the answers, and show how many bits they are off their bin.")
     faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
         "auto",
@@ -94,6 +109,11 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @property
+    def bins(self) -> int:
+        """How many bins to write in."""
+        return ceil(self.k * self.bins_per_answer)
 
     @property
     def needs_encoder(self) -> bool:

@@ -14,6 +14,7 @@ from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.choice import Taken, choose_answers
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.models import BundleModels, Models, open_models
+from cod3s.decode.plausibility import Judge, Pair, open_judge
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
 from cod3s.decode.sentences import Bins, Candidate, write_sentences
@@ -70,6 +71,11 @@ class Generator:
         """What the bundle says about itself."""
         return self._models.facts
 
+    @property
+    def models(self) -> BundleModels:
+        """The models of the bundle, by relation and role."""
+        return self._models
+
     def require_relation(self, relation: str) -> None:
         """An error that suggests the nearest relation unless the bundle has this one."""
         self._models.require_relation(relation)
@@ -93,6 +99,11 @@ class Generator:
         """Signs texts as the bundle's training targets were signed; opens the encoder when first asked for."""
         code, _ = load_code(self.folder / "code")
         return Signer(self.encoder, code)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """The bundle's critic, ready to judge; an error if the bundle has none."""
+        return open_judge(self.folder, self.facts, self._models, self.encoder)
 
     @cached_property
     def _torch_systems(self) -> TorchSystems:
@@ -172,7 +183,7 @@ class Generator:
             asked = make_batch(block, relation, chosen, config)
             if chosen.kind == COD3S:
                 asked = with_auto_decided(self._models, asked)
-                rows = answer_in_two_stages(self._models, asked, self._signer_for(asked.config))
+                rows = answer_in_two_stages(self._models, asked, *self._helpers(asked.config))
             else:
                 rows = self._answer_in_one_stage(asked)
             yield from (self._answer_set(asked, position, answers) for position, answers in enumerate(rows))
@@ -202,7 +213,8 @@ class Generator:
             raise UsageError(f"groups of {size} bins cannot be written", hint="choose 1 or more")
         if chosen.kind == COD3S:
             asked = with_auto_decided(self._models, asked)
-            events = stream_two_stages(self._models, asked, self._signer_for(asked.config), size)
+            signer, judge = self._helpers(asked.config)
+            events = stream_two_stages(self._models, asked, signer, judge, size)
         else:
             events = self._stream_one_stage(asked)
         answers: list[Answer] = []
@@ -219,8 +231,10 @@ class Generator:
         chosen = find_system(system)
         return chosen, chosen.configure(options if k is None else options.with_values(k=k))
 
-    def _signer_for(self, config: DecodeConfig) -> Signer | None:
-        return self.signer if config.needs_encoder else None
+    def _helpers(self, config: DecodeConfig) -> tuple[Signer | None, Judge | None]:
+        """What signs and what judges the candidates, where the options ask for it."""
+        signer = self.signer if config.needs_encoder else None
+        return signer, self.judge if config.rerank_sentences == "critic" else None
 
     def _answer_in_one_stage(self, batch: Batch) -> list[list[Answer]]:
         if batch.system.kind == SENTENCES:
@@ -261,6 +275,14 @@ class Generator:
         """The answers of the relation `cause`: what the source may follow from."""
         return self.generate(source, "cause", k, options=options)
 
+    def plausibility(self, source: str, relation: str, targets: Sequence[str]) -> list[float]:
+        """How plausible each target is as an answer to the source, from 0 to 1, by the bundle's critic."""
+        self.require_relation(relation)
+        source = check_source(source)
+        pairs = [Pair(relation, source, check_source(target)) for target in targets]
+        probabilities: list[float] = self.judge(pairs).tolist()
+        return probabilities
+
     def __repr__(self) -> str:
         relations = ", ".join(self.facts.models)
         return f"Generator(bundle {self.facts.name!r}, relations {relations}, {self.facts.bits} bits)"
@@ -274,36 +296,41 @@ def with_auto_decided(models: Models, batch: Batch) -> Batch:
     return replace(batch, config=config)
 
 
-def answer_in_two_stages(models: Models, batch: Batch, signer: Signer | None) -> list[list[Answer]]:
+def answer_in_two_stages(
+    models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
+) -> list[list[Answer]]:
     """The method of the paper: infer signatures that lie apart, then write the best sentence in each bin."""
     chosen = choose_signatures(models, batch)
-    bins = write_sentences(models, batch, chosen)
+    bins = write_sentences(models, batch, chosen, judge)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
         candidates = _choose(batch, position, signatures, bins[position], Taken(), signer)
         _note_empty_bins(batch, position, candidates)
-        rows.append(_make_answers(signatures, candidates))
+        rows.append(_make_answers(signatures, _drop_implausible(batch, position, candidates, judge)))
     return rows
 
 
 def stream_two_stages(
-    models: Models, batch: Batch, signer: Signer | None, group: int
+    models: Models, batch: Batch, signer: Signer | None, judge: Judge | None, group: int
 ) -> Iterator[SignaturesChosen | AnswerMade]:
     """The same for a batch of one source, each group of bins as soon as it is written."""
     (chosen,) = choose_signatures(models, batch)
     yield SignaturesChosen(tuple(chosen))
-    together = group if batch.config.search == "beam" else max(1, len(chosen))
+    config = batch.config
+    in_order = config.search == "beam" and config.bins == config.k
+    together = group if in_order else max(1, len(chosen))
     candidates: Bins = []
     taken = Taken()
     answers = 0
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
-        (bins,) = write_sentences(models, batch, [signatures])
+        (bins,) = write_sentences(models, batch, [signatures], judge)
         candidates += _choose(batch, 0, signatures, bins, taken, signer)
-        for answer in _make_answers(signatures, candidates[start:]):
+        for answer in _make_answers(signatures, _without_implausible(candidates[start:], config, judge)):
             yield AnswerMade(answers, answer)
             answers += 1
     _note_empty_bins(batch, 0, candidates)
+    _drop_implausible(batch, 0, candidates, judge)  # only for its remark
 
 
 def make_answer_set(batch: Batch, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
@@ -329,13 +356,30 @@ def _choose(
     signer: Signer | None,
 ) -> Bins:
     signatures = [signature.signature for signature in chosen]
-    return choose_answers(batch.config, batch.sources[position], signatures, bins, taken, signer)
+    most = batch.config.k if batch.wanted[position] is None else None
+    return choose_answers(batch.config, batch.sources[position], signatures, bins, taken, signer, most)
 
 
 def _note_empty_bins(batch: Batch, position: int, bins: Bins) -> None:
-    if empty := sum(not candidates for candidates in bins):
+    wanted = min(batch.config.k, len(bins)) if batch.wanted[position] is None else len(bins)
+    if (empty := wanted - sum(bool(candidates) for candidates in bins)) > 0:
         why = "faithful or new" if batch.config.faithful == "filter" else "new"
         batch.remarks[position].append(f"{empty} of {len(bins)} bins had no sentence that was {why}")
+
+
+def _drop_implausible(batch: Batch, position: int, bins: Bins, judge: Judge | None) -> Bins:
+    """The candidates that are worth showing; a remark says how many were not."""
+    kept = _without_implausible(bins, batch.config, judge)
+    if dropped := sum(map(len, bins)) - sum(map(len, kept)):
+        batch.remarks[position].append(f"left out {dropped} implausible answers; --all shows them")
+    return kept
+
+
+def _without_implausible(bins: Bins, config: DecodeConfig, judge: Judge | None) -> Bins:
+    if judge is None or not config.drop:
+        return bins
+    floor = judge.critic.floor
+    return [[candidate for candidate in row if (candidate.plausibility or 0.0) >= floor] for row in bins]
 
 
 def _make_answers(chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
@@ -361,4 +405,5 @@ def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:
         medoid=signature.medoid,
         realised=candidate.realised,
         hamming=candidate.hamming,
+        plausibility=candidate.plausibility,
     )

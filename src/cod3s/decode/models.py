@@ -70,6 +70,11 @@ class Models(Protocol):
         """Whether signing answers costs no further model, so that `auto` does it."""
         ...
 
+    @property
+    def has_critic(self) -> bool:
+        """Whether there is a critic that judges answers, so that `auto` ranks by it."""
+        ...
+
     def signature(self, relation: str) -> RoleModel:
         """p(signature given source)."""
         ...
@@ -108,6 +113,10 @@ class BundleModels:
     @property
     def has_encoder(self) -> bool:
         return bool(self.facts.own_encoder)
+
+    @property
+    def has_critic(self) -> bool:
+        return bool(self.facts.critic)
 
     def require_relation(self, relation: str) -> None:
         """An error that suggests the nearest relation unless the bundle has this one."""

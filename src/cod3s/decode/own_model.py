@@ -143,6 +143,7 @@ class _OwnModels:
     writer: RoleModel
     has_encoder: bool
     label: str = "a model of your own"
+    has_critic: bool = False
 
     def signature(self, relation: str) -> RoleModel:
         return self.writer

@@ -105,10 +105,18 @@ def decide_auto(
         need_inverse(models, relation)
     elif config.rerank_signatures == "auto":
         values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
+    if config.rerank_sentences == "critic" and not models.has_critic:
+        raise BundleError(
+            f"{models.label} has no critic",
+            hint="choose mmi or none for rerank sentences, or add a critic with `cod3s critic attach`",
+        )
     if config.rerank_sentences == "mmi":
         need_backward(models, relation)
     elif config.rerank_sentences == "auto":
-        values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
+        if models.has_critic:
+            values["rerank_sentences"] = "critic"
+        else:
+            values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
     if config.faithful == "auto":
         values["faithful"] = "weigh" if models.has_encoder else "none"
     return config.with_values(**values), remarks

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
+from cod3s.decode.plausibility import Judge, Pair
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_sentences_backward
 from cod3s.encode import Vectors
@@ -20,6 +22,7 @@ class Candidate:
     forward: float
     score: float
     backward: float | None = None
+    plausibility: float | None = None  # by the critic, from 0 to 1
     realised: str = ""  # the signature that the text has, where an encoder looked
     hamming: int | None = None  # from `realised` to the signature that it was written for
     vector: Vectors | None = field(default=None, repr=False, compare=False)
@@ -30,13 +33,17 @@ Bins = list[list[Candidate]]
 """The candidates of one source: one list per signature, best first."""
 
 
-def write_sentences(models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]) -> list[Bins]:
+def write_sentences(
+    models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]], judge: Judge | None = None
+) -> list[Bins]:
     """The candidates of each source and signature, best first; all of them go to the engine together."""
     signatures = [[signature.signature for signature in row] for row in chosen]
     bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, batch.config)
     if batch.config.rerank_sentences == "mmi":
         backward = need_backward(models, batch.relation)
         return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
+    if judge:
+        return judge_candidates(judge, batch, bins)
     return bins
 
 
@@ -76,6 +83,36 @@ def rerank_candidates(
 
     return [
         [reranked(source, candidates) for candidates in rows] for source, rows in zip(sources, bins, strict=True)
+    ]
+
+
+def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[Bins]:
+    """Each bin's shortlist, most plausible first; the score is the logarithm of the plausibility.
+
+    Every text is encoded once, and its vector kept for the choice.
+    """
+    shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
+    texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
+    vectors = judge.vectors(sorted(texts | set(batch.sources)))
+    pairs = [
+        Pair(batch.relation, source, candidate.text)
+        for source, rows in zip(batch.sources, shortlists, strict=True)
+        for candidates in rows
+        for candidate in candidates
+    ]
+    plausible = dict(zip(pairs, judge(pairs, vectors).tolist(), strict=True))
+
+    def judged(source: str, candidate: Candidate) -> Candidate:
+        probability = plausible[Pair(batch.relation, source, candidate.text)]
+        vector = vectors[candidate.text]
+        return replace(candidate, score=log(probability), plausibility=probability, vector=vector)
+
+    return [
+        [
+            sorted((judged(source, candidate) for candidate in candidates), key=lambda judged: -judged.score)
+            for candidates in rows
+        ]
+        for source, rows in zip(batch.sources, shortlists, strict=True)
     ]
 
 

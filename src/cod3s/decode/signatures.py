@@ -54,7 +54,7 @@ def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[
 
 def find_signatures(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Hypothesis]]:
     """The n best signatures of each source, likeliest first, by `config.signature_search`."""
-    best = min(max(config.signature_beam, config.k), 2**model.words.signature.bits)
+    best = min(max(config.signature_beam, config.bins), 2**model.words.signature.bits)
     if config.signature_search == "exact":
         return _search_exactly(model, sources, best)
     return _search_by_beam(model, sources, best)
@@ -92,7 +92,7 @@ def keep_signatures_apart(
 ) -> list[ChosenSignature]:
     """The best k that the Hamming rule keeps (section 4); what it had to give way on is added to `remarks`."""
     signatures = [chosen.signature for chosen in ranking]
-    apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
+    apart = keep_apart(signatures, config.min_hamming, config.bins, config.apart)
     if apart.min_hamming != config.min_hamming:
         remarks.append(
             f"too few signatures differ in more than {config.min_hamming} bits: "

@@ -3,7 +3,7 @@
 | name | what it is |
 |---|---|
 | cod3s | the two stages with the options as given |
-| cod3s-SIGNATURE-SENTENCE | SIGNATURE is beam, mmi, exact, prior or oracle; SENTENCE is beam, mmi, rs or mmi-rs |
+| cod3s-SIGNATURE-SENTENCE | SIGNATURE: beam, mmi, exact, prior or oracle; SENTENCE: beam, mmi, critic or …-rs |
 | …-no-hamming | the same without the Hamming rule |
 | …-fresh | sentences that only repeat the source or themselves come last in their bin |
 | …-faithful | each bin's candidate whose own signature is nearest to it; needs the encoder |
@@ -29,11 +29,13 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "prior": {"signature_search": "beam", "rerank_signatures": "prior"},
     "oracle": {},  # the caller names the signatures
 }
-_SENTENCES = {
+_SENTENCES = {  # longer names before those that they begin with
     "beam": {"search": "beam", "rerank_sentences": "none"},
-    "mmi": {"search": "beam", "rerank_sentences": "mmi"},
-    "rs": {"search": "sample", "rerank_sentences": "none"},
     "mmi-rs": {"search": "sample", "rerank_sentences": "mmi"},
+    "mmi": {"search": "beam", "rerank_sentences": "mmi"},
+    "critic-rs": {"search": "sample", "rerank_sentences": "critic"},
+    "critic": {"search": "beam", "rerank_sentences": "critic"},
+    "rs": {"search": "sample", "rerank_sentences": "none"},
 }
 _FAITHFUL = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
 _GRAMMAR = re.compile(

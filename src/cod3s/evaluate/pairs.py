@@ -1,8 +1,4 @@
-"""Score (source, target) pairs for plausibility with an encoder and, if there is a bundle, with its models.
-
-p(text) alone is what the plain role gives when it reads nothing. No model here is trained for that, so
-docs/evaluation.md measures how good it is.
-"""
+"""Score (source, target) pairs for plausibility with an encoder and, if there is a bundle, with its models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,22 +7,12 @@ from typing import Protocol
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.models import BundleModels, RoleModel
-from cod3s.decode.rerank import mean_log_prob
+from cod3s.decode.plausibility import Pair, PairScores
 from cod3s.encode import Encoder, Vectors
-from cod3s.metrics.plausibility import SCORERS, PairScores, choice_credits, combine, plausibility_bar
+from cod3s.metrics.plausibility import SCORERS, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
 from cod3s.signatures.signer import encode_sentences
-from cod3s.text import clean, for_modelling
-
-
-@dataclass(frozen=True, order=True)
-class Pair:
-    """A source and a target that may answer it."""
-
-    relation: str
-    source: str
-    target: str
+from cod3s.text import clean
 
 
 class Likelihoods(Protocol):
@@ -53,50 +39,6 @@ class TextVectors:
         """The vectors of these texts, (n, dim)."""
         vectors: Vectors = self._vectors[[self._rows[text] for text in texts]]
         return vectors
-
-
-class BundleLikelihoods:
-    """Scores pairs with the plain roles of a relation and of its inverse."""
-
-    def __init__(self, models: BundleModels) -> None:
-        self._models = models
-
-    def score_pairs(self, pairs: Sequence[Pair]) -> list[PairScores]:
-        """Scores in the order of `pairs`; parts without a model in the bundle are None."""
-        scores: dict[Pair, PairScores] = {}
-        for relation in dict.fromkeys(pair.relation for pair in pairs):
-            related = [pair for pair in pairs if pair.relation == relation]
-            scores |= dict(zip(related, self._score_relation(relation, related), strict=True))
-        return [scores[pair] for pair in pairs]
-
-    def _score_relation(self, relation: str, pairs: Sequence[Pair]) -> list[PairScores]:
-        if relation not in self._models.facts.models:
-            return [PairScores(0.0)] * len(pairs)
-        sources = [for_modelling(pair.source) for pair in pairs]
-        targets = [for_modelling(pair.target) for pair in pairs]
-        forward, backward = self._models.plain(relation), self._models.backward(relation)
-        rows = zip(
-            self._score(forward, sources, targets),
-            self._score(forward, [None] * len(pairs), targets),
-            self._score(backward, targets, sources),
-            self._score(backward, [None] * len(pairs), sources),
-            strict=True,
-        )
-        return [PairScores(0.0, *row) for row in rows]
-
-    def _score(
-        self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
-    ) -> Sequence[float | None]:
-        """Mean log-probabilities per token of what is written given what is read; equal ones are scored once."""
-        if model is None:
-            return [None] * len(written)
-        distinct = list(dict.fromkeys(zip(read, written, strict=True)))
-        scores = model.engine.score(
-            [model.request(source) for source, _ in distinct],
-            [self._models.vocabulary.encode_text(text) for _, text in distinct],
-        )
-        by_pair = dict(zip(distinct, map(mean_log_prob, scores), strict=True))
-        return [by_pair[pair] for pair in zip(read, written, strict=True)]
 
 
 @dataclass(frozen=True)

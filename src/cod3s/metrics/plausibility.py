@@ -4,27 +4,11 @@ The scores come from a model or an encoder (`cod3s.evaluate.pairs`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cod3s.decode.config import PAPER
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
-
-    `forward` is p(target | source), `target_alone` p(target | nothing), `backward` p(source | target), and
-    `source_alone` p(source | nothing); None without a model for it.
-    """
-
-    relevance: float
-    forward: float | None = None
-    target_alone: float | None = None
-    backward: float | None = None
-    source_alone: float | None = None
-
+from cod3s.decode.plausibility import PairScores
 
 SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi")
 """The ways to score a pair: see `combine`."""

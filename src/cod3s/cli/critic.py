@@ -1,0 +1,158 @@
+"""`cod3s critic`: fit a critic, score pairs with it, and add it to a bundle."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.options import BundleOption, ForceOption, JsonOption, seed_option
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.errors import UsageError
+from cod3s.options import SEED
+
+critic_app = typer.Typer(no_args_is_help=True, help="How plausible is an answer? Fit, score, attach.")
+_BLOCK = 256  # pairs scored together
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(critic_app, name="critic")
+
+
+@critic_app.command(epilog="Example: cod3s critic train corpus/ --questions copa-dev.xml -o critic/")
+def train(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
+    corpus: Annotated[
+        Path | None,
+        typer.Argument(help="A folder made by `cod3s prepare`: its dev pairs, beside wrong targets."),
+    ] = None,
+    questions: Annotated[
+        list[Path] | None,
+        typer.Option("--questions", help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
+    ] = None,
+    bundle: BundleOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Dev pairs per relation of the corpus.")] = 1000,
+    features: Annotated[
+        str, typer.Option("--features", help="The features to weigh, separated by commas; default all but few.")
+    ] = "",
+    seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Fit a critic of a bundle's answers: a small model that weighs the bundle's own scores of a pair.
+
+    Figures are by cross-validation: all alternatives of a question are in the same fold.
+    """
+    from dataclasses import asdict
+
+    from cod3s.bundle import default_bundle
+    from cod3s.corpus.questions import read_questions
+    from cod3s.critic import DEFAULT_FEATURES, corpus_examples, fit_critic, question_examples
+    from cod3s.decode.generator import load
+    from cod3s.decode.plausibility import FEATURES, save_critic
+    from cod3s.files.disk import require_new
+    from cod3s.options import find_name
+
+    if corpus is None and not questions:
+        raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
+    names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
+    require_new(output, force)
+    generator = load(bundle or default_bundle())
+    examples = []
+    for path in questions or []:
+        examples += question_examples(path.name.partition(".")[0], read_questions(path))
+    if corpus is not None:
+        examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
+    say(f"scoring {len(examples)} pairs with {generator.facts.name}")
+    fitted = fit_critic(
+        examples,
+        generator.models,
+        generator.encoder,
+        features=names or DEFAULT_FEATURES,
+        seed=seed,
+        facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
+    )
+    save_critic(output, fitted.critic)
+    if json:
+        print_json(asdict(fitted))
+        return
+    rows = [
+        (
+            row.data,
+            row.relation or "all",
+            row.questions,
+            f"{row.accuracy:.3f}",
+            f"{row.auc:.3f}",
+            f"{row.calibration_error:.3f}",
+        )
+        for row in fitted.measured
+    ]
+    settings = f"bundle {generator.facts.name} | encoder {generator.encoder.id} | seed {seed} | 5 folds"
+    columns = ("data", "relation", "questions", "right", "AUC", "ECE")
+    print_table("The critic on held-out questions", columns, rows, settings)
+    weights = [(name, f"{weight:+.4f}") for name, weight in fitted.critic.weights.items()]
+    print_table("Weights", ("feature", "log-odds per unit"), weights, f"floor {fitted.critic.floor:.3f}")
+
+
+@critic_app.command(epilog="Example: cod3s critic score pairs.tsv --relation effect")
+def score(
+    file: Annotated[
+        Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
+    ],
+    relation: Annotated[str, typer.Option("--relation", help="What the targets are of the sources.")] = "effect",
+    source_field: Annotated[str, typer.Option("--source-field", help="Column of the sources.")] = "source",
+    target_field: Annotated[str, typer.Option("--target-field", help="Column of the targets.")] = "target",
+    bundle: BundleOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print how plausible each pair is, from 0 to 1; 0.5 and above count as plausible.
+
+    Pairs are scored as they come, and printed in their order: probability, source, target.
+    """
+    from cod3s.bundle import default_bundle
+    from cod3s.decode.generator import load
+    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.request import check_source
+
+    generator = load(bundle or default_bundle())
+    generator.require_relation(relation)
+    judge = generator.judge
+    pairs = (
+        Pair(relation, check_source(source), check_source(target))
+        for source, target in _read_pairs(file, source_field, target_field)
+    )
+    with progress("pairs", None) as advance:
+        while block := list(islice(pairs, _BLOCK)):
+            for pair, probability in zip(block, judge(block).tolist(), strict=True):
+                if json:
+                    print_json({"source": pair.source, "target": pair.target, "plausibility": probability})
+                else:
+                    typer.echo(f"{probability:.3f}\t{pair.source}\t{pair.target}")
+            advance(len(block))
+
+
+def _read_pairs(file: Path, source_field: str, target_field: str) -> Iterator[tuple[str, str]]:
+    from cod3s.selection.reader import open_candidates
+
+    with open_candidates(file, None, target_field) as table:
+        source, target = table.text(source_field), table.text(target_field)
+        for row in table:
+            yield source(row), target(row)
+
+
+@critic_app.command(epilog="Example: cod3s critic attach critic/ bundle/")
+def attach(
+    critic: Annotated[Path, typer.Argument(help="A folder made by `cod3s critic train`.")],
+    bundle: Annotated[Path, typer.Argument(help="The bundle that it was fitted on.")],
+) -> None:
+    """Add a critic to a bundle, which ranks its answers by it from then on."""
+    from dataclasses import replace
+
+    from cod3s.bundle import read_facts, write_facts
+    from cod3s.decode.plausibility import load_critic, save_critic
+
+    facts, loaded = read_facts(bundle), load_critic(critic)
+    save_critic(bundle / "critic", loaded)
+    write_facts(bundle, replace(facts, critic="critic"))
+    say(f"{bundle} ranks answers by the critic")

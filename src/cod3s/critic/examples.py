@@ -1,0 +1,90 @@
+"""Labelled pairs to fit a critic on: alternatives of questions, and pairs of a corpus beside hard negatives."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cod3s.corpus.manifest import load_manifest
+from cod3s.corpus.questions import Question
+from cod3s.decode.plausibility import Pair
+from cod3s.encode import Encoder
+from cod3s.errors import Cod3sError
+from cod3s.files.locations import locate
+from cod3s.signatures.signer import embed
+from cod3s.text import clean
+from cod3s.train.pairs import Rows, read_rows
+
+_TRIED = 30  # targets of other pairs, of which the most relevant one becomes the negative
+_SAME = 0.75  # cosine from which another target may say the same as the right one
+
+
+@dataclass(frozen=True)
+class LabelledPair:
+    """A pair, whether it is plausible, the data it comes from, and its question (pairs of one stay together)."""
+
+    pair: Pair
+    plausible: bool
+    data: str
+    question: str
+
+
+def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
+    """Every alternative of the questions whose answer is known.
+
+    Questions with the same alternatives count as one: Balanced COPA asks each pair of them twice.
+    """
+    return [
+        LabelledPair(
+            Pair(question.direction, clean(question.premise), clean(text)),
+            number == question.answer,
+            data,
+            " | ".join(sorted(map(clean, question.alternatives))),
+        )
+        for question in questions
+        if question.answer is not None
+        for number, text in enumerate(question.alternatives)
+    ]
+
+
+def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:
+    """Up to `limit` dev pairs of each relation, each beside a wrong target of the same corpus.
+
+    The wrong target is the one most relevant to the source among a few that belong to other sources, so neither
+    the style of a corpus nor its topic tells right from wrong.
+    """
+    manifest = load_manifest(locate(str(corpus)))
+    random = np.random.default_rng(seed)
+    examples: list[LabelledPair] = []
+    for relation in manifest.relations:
+        rows = read_rows(corpus, relation, "dev").first(limit)
+        examples += _with_negatives(relation, rows, encoder, random)
+    if not examples:
+        raise Cod3sError(
+            f"the dev pairs of {corpus} give no negatives",
+            hint="prepare a corpus with more dev pairs (--dev), or give only --questions",
+        )
+    return examples
+
+
+def _with_negatives(
+    relation: str, rows: Rows, encoder: Encoder, random: np.random.Generator
+) -> Iterator[LabelledPair]:
+    sources, targets = embed(encoder, rows.source), embed(encoder, rows.target)
+    by_corpus: dict[str, list[int]] = {}
+    for row, corpus in enumerate(rows.corpus):
+        by_corpus.setdefault(corpus, []).append(row)
+    for row, source in enumerate(rows.source):
+        others = np.array([other for other in by_corpus[rows.corpus[row]] if rows.source[other] != source])
+        if len(others) > _TRIED:
+            others = random.choice(others, _TRIED, replace=False)
+        if len(others):
+            others = others[targets[others] @ targets[row] < _SAME]
+        if not len(others):
+            continue
+        wrong = others[np.argmax(targets[others] @ sources[row])]
+        name = rows.corpus[row] or "corpus"
+        question = f"{relation} {row}"
+        yield LabelledPair(Pair(relation, source, rows.target[row]), True, name, question)
+        yield LabelledPair(Pair(relation, source, rows.target[wrong]), False, name, question)

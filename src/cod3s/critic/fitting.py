@@ -1,0 +1,174 @@
+"""Fit the critic's logistic model, and measure it by cross-validation: accuracy, AUC, calibration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.critic.examples import LabelledPair
+from cod3s.decode.models import BundleModels
+from cod3s.decode.plausibility import BundleLikelihoods, Critic, PairScores, feature_rows, logistic
+from cod3s.encode import Encoder
+from cod3s.errors import Cod3sError
+from cod3s.metrics.plausibility import choice_credits
+from cod3s.signatures.signer import embed
+
+Numbers = npt.NDArray[np.float64]
+
+DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
+_FOLDS = 5
+_SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
+_FLOOR = 0.05  # the share of right answers that the floor would leave out
+_CALIBRATION_BINS = 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well probabilities tell right from wrong: on questions, pair by pair, and as probabilities."""
+
+    data: str
+    relation: str  # empty for all of them
+    questions: int
+    accuracy: float  # the share of questions whose right alternative gets the highest probability
+    auc: float  # how often a right pair gets a higher probability than a wrong one of any question
+    calibration_error: float  # expected difference between probability and share of right pairs
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A critic, its figures by cross-validation, and the (probability, share right, pairs) rows of calibration."""
+
+    critic: Critic
+    measured: list[Measured]
+    reliability: list[tuple[float, float, int]]
+
+
+def score_examples(
+    examples: Sequence[LabelledPair], models: BundleModels, encoder: Encoder, parts: Sequence[str]
+) -> list[PairScores]:
+    """The scores of every example, the relevance included."""
+    pairs = [example.pair for example in examples]
+    scores = BundleLikelihoods(models).score_pairs(pairs, parts)
+    cosines = np.einsum(
+        "nd,nd->n", embed(encoder, [p.source for p in pairs]), embed(encoder, [p.target for p in pairs])
+    )
+    return [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
+
+
+def fit_critic(
+    examples: Sequence[LabelledPair],
+    models: BundleModels,
+    encoder: Encoder,
+    *,
+    features: Sequence[str] = DEFAULT_FEATURES,
+    seed: int = 0,
+    facts: dict[str, Any] | None = None,
+) -> Fit:
+    """The critic that separates plausible from implausible examples best; figures come from held-out folds."""
+    labels = np.array([example.plausible for example in examples], dtype=np.float64)
+    if not 0 < labels.sum() < len(labels):
+        raise Cod3sError(
+            "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
+        )
+    shape = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, encoder.id)
+    scores = score_examples(examples, models, encoder, shape.parts)
+    rows = feature_rows(features, [example.pair for example in examples], scores)
+    held_out = np.empty(len(examples))
+    folds = _folds([example.question for example in examples], seed)
+    for fold in range(_FOLDS):
+        apart = folds == fold
+        if apart.any() and not apart.all():
+            weights, bias = _fit(rows[~apart], labels[~apart])
+            held_out[apart] = logistic(rows[apart] @ weights + bias)
+    weights, bias = _fit(rows, labels)
+    critic = Critic(
+        dict(zip(features, weights.tolist(), strict=True)),
+        bias,
+        floor=float(np.quantile(held_out[labels == 1], _FLOOR)),
+        encoder=encoder.id,
+        facts=facts or {},
+    )
+    return Fit(critic, measure(examples, held_out), _reliability(held_out, labels))
+
+
+def measure(examples: Sequence[LabelledPair], probabilities: Numbers) -> list[Measured]:
+    """The figures of each set of data: all of it, and by relation."""
+    figures = []
+    for data in dict.fromkeys(example.data for example in examples):
+        relations = sorted({example.pair.relation for example in examples if example.data == data})
+        for relation in ("", *relations):
+            chosen = [
+                number
+                for number, example in enumerate(examples)
+                if example.data == data and relation in ("", example.pair.relation)
+            ]
+            figures.append(_measure(data, relation, [examples[n] for n in chosen], probabilities[chosen]))
+    return figures
+
+
+def _measure(data: str, relation: str, examples: Sequence[LabelledPair], probabilities: Numbers) -> Measured:
+    labels = np.array([example.plausible for example in examples], dtype=np.float64)
+    questions: dict[tuple[str, str], list[int]] = {}
+    for number, example in enumerate(examples):
+        questions.setdefault((example.question, example.pair.source), []).append(number)
+    whole = [rows for rows in questions.values() if labels[rows].sum() == 1 and len(rows) > 1]
+    credits = choice_credits(
+        [probabilities[rows].tolist() for rows in whole], [int(np.argmax(labels[rows])) for rows in whole]
+    )
+    gaps = [abs(p - share) * count for p, share, count in _reliability(probabilities, labels)]
+    return Measured(
+        data,
+        relation,
+        len(whole),
+        float(np.mean(credits)) if credits else float("nan"),
+        _auc(probabilities, labels),
+        sum(gaps) / len(examples),
+    )
+
+
+def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
+    """The fold of each example; all examples of a question are in one."""
+    distinct = sorted(set(questions))
+    folds = np.random.default_rng(seed).permutation(len(distinct)) % _FOLDS
+    by_question = dict(zip(distinct, folds.tolist(), strict=True))
+    return np.array([by_question[question] for question in questions])
+
+
+def _fit(rows: Numbers, labels: Numbers) -> tuple[Numbers, float]:
+    """Weights and bias of a logistic regression, by Newton's method on standardised features."""
+    centre, spread = rows.mean(axis=0), rows.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    design = np.column_stack([(rows - centre) / spread, np.ones(len(rows))])
+    penalty = np.diag([*np.full(rows.shape[1], _SHRINK), 1e-6])
+    weights = np.zeros(design.shape[1])
+    for _ in range(50):
+        p = logistic(design @ weights)
+        gradient = design.T @ (p - labels) + penalty @ weights
+        step = np.linalg.solve(design.T @ (design * (p * (1 - p))[:, None]) + penalty, gradient)
+        weights = weights - step
+        if np.abs(step).max() < 1e-8:
+            break
+    scaled = weights[:-1] / spread
+    return scaled, float(weights[-1] - scaled @ centre)
+
+
+def _reliability(probabilities: Numbers, labels: Numbers) -> list[tuple[float, float, int]]:
+    """Mean probability, share of right pairs and number of pairs of each tenth of the scale that has any."""
+    numbers = np.minimum((probabilities * _CALIBRATION_BINS).astype(int), _CALIBRATION_BINS - 1)
+    rows = []
+    for number in range(_CALIBRATION_BINS):
+        chosen = numbers == number
+        if chosen.any():
+            rows.append((float(probabilities[chosen].mean()), float(labels[chosen].mean()), int(chosen.sum())))
+    return rows
+
+
+def _auc(probabilities: Numbers, labels: Numbers) -> float:
+    """The share of (right, wrong) couples that are in order; ties count half."""
+    right, wrong = np.sort(probabilities[labels == 1]), np.sort(probabilities[labels == 0])
+    if not len(right) or not len(wrong):
+        return float("nan")
+    below = np.searchsorted(wrong, right, side="left") + np.searchsorted(wrong, right, side="right")
+    return float(below.sum() / 2 / len(right) / len(wrong))

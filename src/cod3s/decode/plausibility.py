@@ -1,0 +1,239 @@
+"""Judge how plausible a target is as an answer to a source: scores of the models, and a critic that weighs them.
+
+The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. p(text) alone is what the
+plain role gives when it reads nothing, which causal models learn by pairs whose source is hidden.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.bundle import BundleFacts
+from cod3s.decode.models import BundleModels, RoleModel
+from cod3s.encode import Encoder, Vectors
+from cod3s.errors import BundleError, UsageError
+from cod3s.files.disk import read_json, write_json
+from cod3s.signatures.signer import embed
+from cod3s.text import content_stems, for_modelling, words
+
+NAME = "critic.json"
+PLAUSIBLE = 0.5
+"""The probability from which an answer counts as plausible."""
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """A source and a target that may answer it."""
+
+    relation: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
+
+    `forward` is p(target | source), `target_alone` p(target | nothing), `backward` p(source | target), and
+    `source_alone` p(source | nothing); None without a model for it. Each length counts tokens and the end.
+    """
+
+    relevance: float
+    forward: float | None = None
+    target_alone: float | None = None
+    backward: float | None = None
+    source_alone: float | None = None
+    target_length: int = 0
+    source_length: int = 0
+
+
+FORWARD_PARTS = ("forward", "target_alone")
+BACKWARD_PARTS = ("backward", "source_alone")
+
+
+class BundleLikelihoods:
+    """Scores pairs with the plain roles of a relation and of its inverse; leaves the relevance at 0."""
+
+    def __init__(self, models: BundleModels) -> None:
+        self._models = models
+
+    def score_pairs(
+        self, pairs: Sequence[Pair], parts: Sequence[str] = (*FORWARD_PARTS, *BACKWARD_PARTS)
+    ) -> list[PairScores]:
+        """Scores in the order of `pairs`; parts that are not asked for or have no model are None."""
+        scores: dict[Pair, PairScores] = {}
+        for relation in dict.fromkeys(pair.relation for pair in pairs):
+            related = [pair for pair in pairs if pair.relation == relation]
+            scores |= dict(zip(related, self._score_relation(relation, related, parts), strict=True))
+        return [scores[pair] for pair in pairs]
+
+    def _score_relation(self, relation: str, pairs: Sequence[Pair], parts: Sequence[str]) -> list[PairScores]:
+        if relation not in self._models.facts.models:
+            return [PairScores(0.0)] * len(pairs)
+        sources = [for_modelling(pair.source) for pair in pairs]
+        targets = [for_modelling(pair.target) for pair in pairs]
+        nothing: list[None] = [None] * len(pairs)
+        forward, backward = self._models.plain(relation), self._models.backward(relation)
+        asked: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
+            "forward": (forward, sources, targets),
+            "target_alone": (forward, nothing, targets),
+            "backward": (backward, targets, sources),
+            "source_alone": (backward, nothing, sources),
+        }
+        columns = {part: self._score(*asked[part]) for part in parts}
+        lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
+        return [
+            PairScores(
+                0.0,
+                **{part: column[row] for part, column in columns.items()},
+                target_length=lengths[targets[row]],
+                source_length=lengths[sources[row]],
+            )
+            for row in range(len(pairs))
+        ]
+
+    def _score(
+        self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
+    ) -> Sequence[float | None]:
+        """Mean log-probabilities per token of what is written given what is read; equal ones are scored once."""
+        if model is None:
+            return [None] * len(written)
+        distinct = list(dict.fromkeys(zip(read, written, strict=True)))
+        scores = model.engine.score(
+            [model.request(source) for source, _ in distinct],
+            [self._models.vocabulary.encode_text(text) for _, text in distinct],
+        )
+        means = [score.log_prob / score.length for score in scores]
+        by_pair = dict(zip(distinct, means, strict=True))
+        return [by_pair[pair] for pair in zip(read, written, strict=True)]
+
+
+def _pmi(scores: PairScores) -> float:
+    return ((scores.forward or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
+
+
+def _backward_pmi(scores: PairScores) -> float:
+    return ((scores.backward or 0.0) - (scores.source_alone or 0.0)) * scores.source_length
+
+
+FEATURES: dict[str, Callable[[Pair, PairScores], float]] = {
+    # How much likelier the source makes the target, in nats: of the whole target, and per token
+    "pmi": lambda _, scores: _pmi(scores),
+    "pmi_per_token": lambda _, scores: _pmi(scores) / max(1, scores.target_length),
+    "backward_pmi": lambda _, scores: _backward_pmi(scores),
+    # How ordinary the target is
+    "forward": lambda _, scores: scores.forward or 0.0,
+    "target_alone": lambda _, scores: scores.target_alone or 0.0,
+    # What an encoder and plain counting see
+    "relevance": lambda _, scores: scores.relevance,
+    "words": lambda pair, _: float(len(words(pair.target))),
+    "overlap": lambda pair, _: _overlap(pair),
+    "is_cause": lambda pair, _: float(pair.relation == "cause"),
+}
+_BACKWARD_FEATURES = ("backward_pmi",)
+
+
+def _overlap(pair: Pair) -> float:
+    """The share of the target's content words that the source has."""
+    target = set(content_stems(pair.target))
+    return len(target & set(content_stems(pair.source))) / max(1, len(target))
+
+
+@dataclass(frozen=True)
+class Critic:
+    """A logistic model: the log-odds that a pair is plausible are `bias` plus the weighted features."""
+
+    weights: Mapping[str, float]
+    bias: float
+    floor: float  # answers below this probability are not worth showing
+    encoder: str  # id of the encoder that the relevance was measured with
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what it was fitted on, and how well it does
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The model scores that its features need."""
+        backward = any(name in _BACKWARD_FEATURES for name in self.weights)
+        return FORWARD_PARTS + (BACKWARD_PARTS if backward else ())
+
+    def probabilities(self, pairs: Sequence[Pair], scores: Sequence[PairScores]) -> Numbers:
+        """How plausible each pair is, from 0 to 1."""
+        return logistic(feature_rows(self.weights, pairs, scores) @ [*self.weights.values()] + self.bias)
+
+
+def feature_rows(
+    names: Sequence[str] | Mapping[str, float], pairs: Sequence[Pair], scores: Sequence[PairScores]
+) -> Numbers:
+    """The named features of each pair: (pairs, features)."""
+    rows = [[FEATURES[name](pair, score) for name in names] for pair, score in zip(pairs, scores, strict=True)]
+    return np.array(rows, dtype=np.float64).reshape(len(pairs), len(names))
+
+
+def logistic(log_odds: Numbers) -> Numbers:
+    """Log-odds as probabilities."""
+    return 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
+
+
+def save_critic(folder: Path, critic: Critic) -> None:
+    """Write the critic into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / NAME, {"format": 1, **asdict(critic)})
+
+
+def load_critic(folder: Path) -> Critic:
+    """The critic in a folder; an error names what is wrong with its file."""
+    if not (folder / NAME).is_file():
+        raise BundleError(f"{folder} holds no critic: it has no {NAME}", hint="make one with `cod3s critic train`")
+    content = read_json(folder / NAME)
+    try:
+        content.pop("format")
+        critic = Critic(**content)
+        numbers = np.array([*critic.weights.values(), critic.bias, critic.floor], dtype=np.float64)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
+    if unknown := sorted(set(critic.weights) - set(FEATURES)):
+        raise BundleError(f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s")
+    if not np.isfinite(numbers).all():
+        raise BundleError(f"{folder / NAME} has a weight that is not a number", hint="fit it again")
+    return critic
+
+
+class Judge:
+    """A critic together with the models and the encoder that its features come from."""
+
+    def __init__(self, critic: Critic, models: BundleModels, encoder: Encoder) -> None:
+        self.critic = critic
+        self._likelihoods, self._encoder = BundleLikelihoods(models), encoder
+
+    def __call__(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors] | None = None) -> Numbers:
+        """How plausible each pair is; equal pairs are scored once. `vectors` are of all texts, where known."""
+        distinct = list(dict.fromkeys(pairs))
+        texts = [text for pair in distinct for text in (pair.source, pair.target)]
+        known = vectors if vectors is not None else self.vectors(texts)
+        scores = [
+            replace(score, relevance=float(known[pair.source] @ known[pair.target]))
+            for pair, score in zip(
+                distinct, self._likelihoods.score_pairs(distinct, self.critic.parts), strict=True
+            )
+        ]
+        probabilities = dict(zip(distinct, self.critic.probabilities(distinct, scores), strict=True))
+        return np.array([probabilities[pair] for pair in pairs])
+
+    def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
+        """The vector of each text."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, embed(self._encoder, distinct), strict=True))
+
+
+def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, encoder: Encoder) -> Judge:
+    """The judge of a bundle that carries a critic."""
+    if not facts.critic:
+        raise UsageError(
+            f"the bundle {facts.name} has no critic",
+            hint="fit one with `cod3s critic train`, and add it with `cod3s critic attach`",
+        )
+    return Judge(load_critic(folder / facts.critic), models, encoder)
