@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cod3s.cli.options import BitsOption, EncoderOption, JsonOption, SeedOption
+from cod3s.cli.options import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, progress, say
-from cod3s.errors import FileFormatError
+from cod3s.errors import FileFormatError, UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -43,6 +43,15 @@ def select(
     score_field: Annotated[
         str | None, typer.Option("--score-field", help="Field that holds a number; higher is better.")
     ] = None,
+    score_with: Annotated[
+        Literal["critic"] | None,
+        typer.Option("--score-with", help="Score by plausibility instead: the critic of a bundle."),
+    ] = None,
+    source_field: Annotated[
+        str, typer.Option("--source-field", help="critic: field of what the candidates answer.")
+    ] = "source",
+    relation: Annotated[str, typer.Option("--relation", help="critic: effect or cause.")] = "effect",
+    bundle: BundleOption = None,
     format: Annotated[
         str | None, typer.Option("--format", help="jsonl, csv, tsv or lines, where the name does not tell.")
     ] = None,
@@ -77,7 +86,10 @@ def select(
     from cod3s.selection import select as choose
     from cod3s.selection.reader import open_candidates, read_groups
 
+    if score_with and score_field:
+        raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
     opened = load_encoder(encoder)
+    judged = _critic_scores(bundle, relation, source_field) if score_with else None
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
         show = _json_printer(table, group_by, show_duplicates) if json else _record_printer(table, show_duplicates)
@@ -85,7 +97,7 @@ def select(
             selection = choose(
                 [candidate.text for candidate in group.candidates],
                 k,
-                scores=None if score_field is None else [candidate.score or 0.0 for candidate in group.candidates],
+                scores=judged(table, group) if judged else _given_scores(group, score_field),
                 method=method,
                 min_hamming=min_hamming,
                 bits=bits,
@@ -100,6 +112,34 @@ def select(
             if group_by is None and not json:
                 for remark in selection.remarks:
                     say(remark)
+
+
+def _given_scores(group: "Group", score_field: str | None) -> list[float] | None:
+    return None if score_field is None else [candidate.score or 0.0 for candidate in group.candidates]
+
+
+def _critic_scores(
+    bundle: Path | None, relation: str, source_field: str
+) -> Callable[["Table", "Group"], list[float]]:
+    """Score a group's candidates by how plausible they are as answers to their sources."""
+    from cod3s.decode.generator import load
+    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.request import check_source
+
+    generator = load(bundle)
+    generator.require_relation(relation)
+    judge = generator.judge
+
+    def scores(table: "Table", group: "Group") -> list[float]:
+        source = table.text(source_field)
+        pairs = [
+            Pair(relation, check_source(source(candidate.row)), check_source(candidate.text))
+            for candidate in group.candidates
+        ]
+        probabilities: list[float] = judge(pairs).tolist()
+        return probabilities
+
+    return scores
 
 
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":

@@ -50,6 +50,7 @@ class PairScores:
     source_alone: float | None = None
     target_length: int = 0
     source_length: int = 0
+    critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
 FORWARD_PARTS = ("forward", "target_alone")

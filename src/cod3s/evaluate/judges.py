@@ -9,7 +9,7 @@ from cod3s.bundle import NAME as BUNDLE_JSON
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
-from cod3s.decode.plausibility import BundleLikelihoods
+from cod3s.decode.plausibility import BundleLikelihoods, Critic, load_critic
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.pairs import Likelihoods
 from cod3s.files.disk import sha256
@@ -28,6 +28,7 @@ class Judges:
     second: Encoder | None = None
     code: Code | None = None  # for vectors of `encoder`
     model: Likelihoods | None = None
+    critic: Critic | None = None
     templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
     settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
@@ -53,6 +54,7 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
         second=open_second(second, encoder),
         code=load_code(folder / "code")[0],
         model=BundleLikelihoods(models),
+        critic=load_critic(folder / models.facts.critic) if models.facts.critic else None,
         templates={name: relation["template"] for name, relation in models.facts.relations.items()},
         settings=bundle_settings(folder, generator),
     )

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.plausibility import Pair, PairScores
+from cod3s.decode.plausibility import PLAUSIBLE, Critic, Pair, PairScores
 from cod3s.encode import Encoder, Vectors
 from cod3s.metrics.plausibility import SCORERS, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
@@ -54,15 +54,20 @@ class Choice:
     high: float
 
 
-def judge_pairs(pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None) -> Judged:
+def judge_pairs(
+    pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None, critic: Critic | None = None
+) -> Judged:
     """The scores of each pair, computed once; `vectors` covers the texts of all pairs."""
     distinct = sorted(set(pairs))
     sources = vectors.of([pair.source for pair in distinct])
     targets = vectors.of([pair.target for pair in distinct])
     cosines = np.einsum("nd,nd->n", sources, targets)
     scores = model.score_pairs(distinct) if model else [PairScores(0.0)] * len(distinct)
-    rows = zip(distinct, scores, cosines, strict=True)
-    return {pair: replace(score, relevance=float(cosine)) for pair, score, cosine in rows}
+    scored = [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
+    if critic:
+        probabilities = critic.probabilities(distinct, scored).tolist()
+        scored = [replace(score, critic=value) for score, value in zip(scored, probabilities, strict=True)]
+    return dict(zip(distinct, scored, strict=True))
 
 
 def question_pairs(questions: Iterable[Question]) -> list[Pair]:
@@ -86,8 +91,14 @@ def score_choices(name: str, questions: Sequence[Question], judged: Judged, seed
 def find_bars(
     questions: Sequence[Question], judged: Judged, scorers: Sequence[str]
 ) -> dict[str, dict[str, float]]:
-    """The score of a typical wrong alternative by scorer and relation, where any is known."""
+    """The score of a typical wrong alternative by scorer and relation, where any is known.
+
+    A critic's scores are probabilities, so its bar does not depend on questions.
+    """
     bars: dict[str, dict[str, float]] = {}
+    judged_relations = {pair.relation for pair, scores in judged.items() if scores.critic is not None}
+    if judged_relations:
+        bars["critic"] = dict.fromkeys(sorted(judged_relations), PLAUSIBLE)
     for scorer in scorers:
         for relation in dict.fromkeys(question.direction for question in questions):
             bar = plausibility_bar(*_scored(questions, relation, judged, scorer))

@@ -36,7 +36,7 @@ COUNTED = 10
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """What is measured: `group` is a set size ("3"), "distinct" or "effective"; `metric` is the name in it."""
+    """What is measured: `group` is a set size ("3"), "distinct", "plausible" or "effective"; `metric` its name."""
 
     group: str
     metric: str
@@ -179,6 +179,8 @@ def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, floa
         scores = _plausibility(answers, texts, scoring, scorer)
         if answers.relation in bars and len(scores) == len(texts):
             above = [position for position, score in enumerate(scores) if score > bars[answers.relation]]
+            if scorer == "critic":
+                yield Column("plausible", scorer), float(len(above))
             kept = distinct(distances[np.ix_(above, above)], PARAPHRASE)
             yield Column("effective", scorer), float(len(kept))
 

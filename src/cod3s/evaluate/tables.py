@@ -104,9 +104,14 @@ def distinct_table(summary: Summary, relation: str) -> Table:
     """The lower part of the paper's table 2: distinct answers among ten by threshold; then effective counts."""
     metrics = [("distinct", f"{threshold:g}", f"{threshold:g}") for threshold in THRESHOLDS]
     metrics += [
-        ("effective", scorer, f"effective ({scorer})")
-        for scorer in ("relevance", "backward_pmi")
-        if _any(summary, relation, Column("effective", scorer))
+        (group, scorer, f"{group} ({scorer})")
+        for group, scorer in (
+            ("effective", "relevance"),
+            ("effective", "backward_pmi"),
+            ("plausible", "critic"),
+            ("effective", "critic"),
+        )
+        if _any(summary, relation, Column(group, scorer))
     ]
     with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
     rows = []
@@ -121,7 +126,8 @@ def distinct_table(summary: Summary, relation: str) -> Table:
     columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
     note = (
         "Answers among ten that are no closer than the threshold to an earlier one, as completed statements. "
-        "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the questions."
+        "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the "
+        "questions, or that the critic finds plausible (probability above one half)."
     )
     return Table(f"Distinct answers, {title_of(relation)}", note, columns, tuple(rows))
 

@@ -10,7 +10,7 @@ import numpy as np
 from cod3s.decode.config import PAPER
 from cod3s.decode.plausibility import PairScores
 
-SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi")
+SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi", "critic")
 """The ways to score a pair: see `combine`."""
 
 MMI_WEIGHT = PAPER.sentence_weight  # lambda_y
@@ -27,11 +27,13 @@ def combine(scores: PairScores, scorer: str) -> float | None:
     | backward | log p(source given target): the part of the paper's MMI that sees the source |
     | backward_pmi | backward - log p(source): comparable across sources |
     | mmi | forward + 0.3 backward, what the paper ranks sentences by |
+    | critic | what the bundle's critic makes of all of these, as a probability |
     """
     parts = {
         "relevance": (scores.relevance, 0.0),
         "forward": (scores.forward, 0.0),
         "pmi": (scores.forward, _negative(scores.target_alone)),
+        "critic": (scores.critic, 0.0),
         "backward": (scores.backward, 0.0),
         "backward_pmi": (scores.backward, _negative(scores.source_alone)),
         "mmi": (scores.forward, None if scores.backward is None else MMI_WEIGHT * scores.backward),

@@ -29,6 +29,10 @@ export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${c
 
 export const score = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
 
+/** How plausible the critic finds an answer, in words; "" without a critic. */
+export const plausibleWords = ({ plausibility }) =>
+  (plausibility === null || plausibility === undefined ? "" : `${Math.round(100 * plausibility)} % plausible`);
+
 /** What a bin is, in words: the sentence that stands for it, or that it is empty. */
 export const binWords = ({ medoid, count }) => (count && medoid ? medoid : "no training sentence has this signature");
 
