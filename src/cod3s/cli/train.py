@@ -99,7 +99,9 @@ def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
-    quantization: Annotated[str, typer.Option("--quantization", help="int8 or float32.")] = "int8",
+    quantization: Annotated[
+        str, typer.Option("--quantization", help="int8, float32, or int7 (causal models: smaller in a wheel).")
+    ] = "int8",
     name: Annotated[
         str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
     ] = "",

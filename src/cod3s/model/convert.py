@@ -48,10 +48,15 @@ def convert_transformer(
 
 
 def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantization: str) -> None:
-    """Write the engine's model of a causal language model into `output`; large weights are kept in parts."""
+    """Write the engine's model of a causal language model into `output`; large weights are kept in parts.
+
+    `quantization` is float32, int8, or int7: int8 with every second level left out.
+    """
     transformers = quiet_transformers()
     loaders = require("ctranslate2.converters.transformers", "train")
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    if quantization == "int7":
+        _round_to_seven_bits(model)
     loader = loaders.LlamaLoader() if model.config.model_type == "llama" else loaders.GPT2Loader()
     spec = loader.get_model_spec(model)
     spec.register_vocabulary(list(tokens))
@@ -60,9 +65,19 @@ def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantiz
     epsilon = "rms_norm_eps" if model.config.model_type == "llama" else "layer_norm_epsilon"
     spec.config.layer_norm_epsilon = getattr(model.config, epsilon)
     spec.validate()
-    spec.optimize(quantization=None if quantization == "float32" else quantization)
+    spec.optimize(quantization=None if quantization == "float32" else "int8")
     spec.save(str(output))
     split_weights(output)
+
+
+def _round_to_seven_bits(model: Any) -> None:
+    """Round every matrix so that int8 uses every second level only: as fast, and smaller when compressed."""
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if weight is not None and weight.dim() == 2:
+            inputs = 0 if type(module).__name__ == "Conv1D" else 1  # GPT-2 keeps its matrices transposed
+            step = (weight.detach().abs().amax(inputs, keepdim=True) / 63).clamp_min(1e-12)
+            weight.data = (weight.detach() / step).round() * step
 
 
 def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
