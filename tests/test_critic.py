@@ -1,0 +1,236 @@
+"""A critic learns which targets fit their sources, ranks answers by it, and refuses what it cannot judge."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cod3s.bundle import read_facts, write_facts
+from cod3s.corpus.questions import Question
+from cod3s.critic import Fit, LabelledPair, corpus_examples, fit_critic, measure, question_examples
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.generator import Generator, load
+from cod3s.decode.plausibility import Critic, Pair, load_critic, save_critic
+from cod3s.decode.systems import find_system
+from cod3s.errors import BundleError, Cod3sError, SentenceError
+from cod3s.files.disk import read_json, write_json
+from cod3s.records import AnswerMade, AnswerSet
+from cod3s.signatures import from_text
+from conftest import Run
+from tiny_bundle import SOURCES, TinyBundle
+
+QUICK = DecodeConfig(k=3, signature_beam=20, beam=6, max_tokens=16)
+
+
+@pytest.fixture(scope="module")
+def fit(tiny_bundle: TinyBundle) -> Fit:
+    generator = load(tiny_bundle.exact)
+    examples = corpus_examples(tiny_bundle.run.parent / "corpus", generator.encoder, limit=50, seed=1)
+    return fit_critic(examples, generator.models, generator.encoder)
+
+
+@pytest.fixture(scope="module")
+def bundle(tiny_bundle: TinyBundle, fit: Fit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny bundle with its critic."""
+    folder = tmp_path_factory.mktemp("critic") / "bundle"
+    shutil.copytree(tiny_bundle.exact, folder)
+    return attached(folder, replace(fit.critic, floor=0.0))
+
+
+def attached(folder: Path, critic: Critic) -> Path:
+    save_critic(folder / "critic", critic)
+    write_facts(folder, replace(read_facts(folder), critic="critic"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def generator(bundle: Path) -> Generator:
+    return load(bundle)
+
+
+def test_it_tells_right_targets_from_wrong_ones_that_it_was_not_fitted_on(fit: Fit) -> None:
+    (whole,) = [row for row in fit.measured if not row.relation]
+    assert whole.questions >= 20
+    assert whole.accuracy >= 0.8  # the grammar decides most of them; a coin gets half
+    assert whole.auc >= 0.8
+
+
+def test_negatives_answer_another_source_of_the_same_corpus(tiny_bundle: TinyBundle) -> None:
+    encoder = load(tiny_bundle.exact).encoder
+    examples = corpus_examples(tiny_bundle.run.parent / "corpus", encoder, limit=20, seed=1)
+    for right, wrong in zip(examples[::2], examples[1::2], strict=True):
+        assert right.plausible
+        assert not wrong.plausible
+        assert right.pair.source == wrong.pair.source
+        assert right.question == wrong.question
+        assert right.pair.target != wrong.pair.target
+
+
+def test_answers_are_ranked_by_plausibility_if_the_bundle_has_a_critic(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK)
+    assert answers.settings["rerank_sentences"] == "critic"
+    for answer in answers:
+        assert answer.plausibility is not None
+        assert 0 <= answer.plausibility <= 1
+        assert math.isclose(answer.score, math.log(answer.plausibility))
+
+
+def test_judged_alone_and_among_others_a_target_is_as_plausible(generator: Generator) -> None:
+    targets = ["the baker phoned a locksmith at home", "the pilot drank hot tea", "the baker slept in the garden"]
+    together = generator.plausibility(SOURCES[0], "effect", targets)
+    alone = [generator.plausibility(SOURCES[0], "effect", [target])[0] for target in targets]
+    assert np.allclose(together, alone, atol=1e-4)
+    assert together[0] > together[1]
+    assert generator.plausibility(SOURCES[0], "effect", []) == []
+
+
+@pytest.mark.parametrize(("target", "error"), [("", SentenceError), ("word " * 10_000, SentenceError)])
+def test_a_side_that_is_no_sentence_is_an_error(generator: Generator, target: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        generator.plausibility(SOURCES[0], "effect", [target])
+
+
+@pytest.mark.parametrize("faithful", ["none", "weigh"])
+def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generator, faithful: str) -> None:
+    options = QUICK.with_values(faithful=faithful, min_hamming=1)
+    usual = generator.generate(SOURCES[1], "effect", options=options)
+    chosen = generator.generate(SOURCES[1], "effect", options=options.with_values(bins_per_answer=3))
+    assert len(chosen) == 3
+    assert sum(answer.plausibility or 0 for answer in chosen) >= sum(a.plausibility or 0 for a in usual) - 0.3
+    for a, b in combinations([from_text(answer.signature) for answer in chosen], 2):
+        assert int((a != b).sum()) > 1
+
+
+@pytest.mark.parametrize("bins_per_answer", [1.0, 2.0])
+def test_a_stream_ends_with_what_generate_gives(generator: Generator, bins_per_answer: float) -> None:
+    options = QUICK.with_values(bins_per_answer=bins_per_answer)
+    *events, last = generator.stream(SOURCES[2], "effect", options=options)
+    assert isinstance(last, AnswerSet)
+    assert last.texts == generator.generate(SOURCES[2], "effect", options=options).texts
+    assert [event.answer.text for event in events if isinstance(event, AnswerMade)] == [*last.texts]
+
+
+def test_implausible_answers_are_left_out_and_counted_unless_all_are_wanted(
+    tiny_bundle: TinyBundle, fit: Fit, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_bundle.exact, tmp_path / "strict")
+    strict = load(attached(tmp_path / "strict", replace(fit.critic, floor=1.0)))
+    answers = strict.generate(SOURCES[0], "effect", options=QUICK)
+    assert not len(answers)
+    assert any("implausible" in remark for remark in answers.remarks)
+    everything = strict.generate(SOURCES[0], "effect", options=QUICK.with_values(drop=False))
+    assert len(everything) == 3
+    *_, streamed = strict.stream(SOURCES[0], "effect", options=QUICK)
+    assert isinstance(streamed, AnswerSet)
+    assert streamed.remarks == answers.remarks
+
+
+def test_without_a_critic_the_ranking_is_an_error_with_the_way_out(tiny_bundle: TinyBundle) -> None:
+    plain = load(tiny_bundle.exact)
+    with pytest.raises(BundleError, match="no critic"):
+        plain.generate(SOURCES[0], "effect", options=QUICK.with_values(rerank_sentences="critic"))
+    with pytest.raises(Cod3sError, match="no critic"):
+        plain.plausibility(SOURCES[0], "effect", ["the baker slept"])
+
+
+BROKEN: list[tuple[str, Callable[[dict[str, Any]], Any], str]] = [
+    ("not a number", lambda c: c["weights"].update(pmi=float("nan")), "not a number"),
+    ("unknown feature", lambda c: c["weights"].update(charm=1.0), "charm"),
+    ("no bias", lambda c: c.pop("bias"), "does not describe"),
+    ("weights as a list", lambda c: c.update(weights=[1]), "does not describe"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_a_damaged_critic_is_a_clear_error(
+    fit: Fit, tmp_path: Path, damage: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    save_critic(tmp_path, fit.critic)
+    content = read_json(tmp_path / "critic.json")
+    damage(content)
+    write_json(tmp_path / "critic.json", content)
+    with pytest.raises(BundleError, match=message):
+        load_critic(tmp_path)
+
+
+def test_a_saved_critic_is_read_as_it_was(fit: Fit, tmp_path: Path) -> None:
+    save_critic(tmp_path, fit.critic)
+    assert load_critic(tmp_path) == fit.critic
+
+
+def test_pairs_of_one_kind_only_cannot_be_fitted(tiny_bundle: TinyBundle) -> None:
+    generator = load(tiny_bundle.exact)
+    one = [LabelledPair(Pair("effect", SOURCES[0], "the baker slept"), True, "made", "1")]
+    with pytest.raises(Cod3sError, match="implausible"):
+        fit_critic(one, generator.models, generator.encoder)
+
+
+def test_figures_are_those_of_counting() -> None:
+    random = np.random.default_rng(5)
+    questions = [Question(str(n), f"source {n}", "effect", (f"a {n}", f"b {n}"), n % 2) for n in range(40)]
+    examples = question_examples("made", questions)
+    probabilities = random.random(len(examples)).round(1)  # with ties
+    (whole, effect) = measure(examples, probabilities)
+    right = [p for p, example in zip(probabilities, examples, strict=True) if example.plausible]
+    wrong = [p for p, example in zip(probabilities, examples, strict=True) if not example.plausible]
+    couples = [1.0 if a > b else 0.5 if a == b else 0.0 for a, b in product(right, wrong)]
+    assert math.isclose(whole.auc, sum(couples) / len(couples))
+    credits = [1.0 if a > b else 0.5 if a == b else 0.0 for a, b in zip(right, wrong, strict=True)]
+    assert math.isclose(whole.accuracy, sum(credits) / 40)
+    assert (whole.questions, effect.relation) == (40, "effect")
+
+
+def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bundle.exact, tmp_path / "bundle")
+    corpus = tiny_bundle.run.parent / "corpus"
+    trained = cod3s("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
+    assert trained.returncode == 0, trained.stderr
+    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {"corpus"}
+    attached = cod3s("critic", "attach", "critic", "bundle")
+    assert attached.returncode == 0, attached.stderr
+    rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"
+    (tmp_path / "pairs.tsv").write_text(rows)
+    scored = cod3s("critic", "score", "pairs.tsv", "--bundle", "bundle", "--json")
+    assert scored.returncode == 0, scored.stderr
+    first, second = map(json.loads, scored.stdout.splitlines())
+    assert first["plausibility"] > second["plausibility"]
+    kept = cod3s(
+        *("select", "pairs.tsv", "-k", "1", "--score-with", "critic", "--text-field", "target"),
+        *("--score-weight", "0.9", "--bundle", "bundle", "--format", "tsv"),
+    )
+    assert kept.returncode == 0, kept.stderr
+    assert "the baker slept" in kept.stdout
+    table = cod3s("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--all")
+    assert table.returncode == 0, table.stderr
+    assert "plausible" in table.stdout
+    assert "%" in table.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("critic", "train", "-o", "critic"), 2, "nothing to fit"),
+        (("critic", "attach", "nowhere", "nowhere"), 1, "not a bundle"),
+        (("critic", "train", "-o", "critic", "--questions", "x.xml", "--features", "charm"), 2, "charm"),
+    ],
+)
+def test_wrong_calls_say_what_to_do(cod3s: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+    called = cod3s(*arguments)
+    assert called.returncode == code
+    assert message in called.stderr
+    assert "hint" in called.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "search"), [("cod3s-mmi-critic", "beam"), ("cod3s-beam-critic-rs-fresh", "sample")]
+)
+def test_names_of_systems_ask_for_the_critic(name: str, search: str) -> None:
+    config = find_system(name).configure(QUICK)
+    assert (config.rerank_sentences, config.search) == ("critic", search)
