@@ -76,6 +76,8 @@ def choose_answers(
         raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
     if signer and config.by_signature:
         signed = realise(signer, bins, signatures)
+        if config.pool:
+            signed = pooled(signed, signatures)
         bins = [keep_faithful(row, mode=config.faithful, within=config.faithful_within) for row in signed]
     if config.fresh:
         bins = [fresh_first(source, candidates) for candidates in bins]
@@ -105,6 +107,25 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     return [
         [realised(candidate, wanted) for candidate in candidates]
         for candidates, wanted in zip(bins, signatures, strict=True)
+    ]
+
+
+def pooled(bins: Bins, signatures: Sequence[str]) -> Bins:
+    """Every bin with the candidates of all bins, each text once, and how far they are from this bin's signature."""
+    best: dict[str, Candidate] = {}
+    for candidate in (candidate for candidates in bins for candidate in candidates):
+        known = best.setdefault(candidate.text, candidate)
+        if candidate.score > known.score:
+            best[candidate.text] = candidate
+    everyone = sorted(best.values(), key=lambda candidate: -candidate.score)
+    if not everyone:
+        return bins
+    realised = np.array([from_text(candidate.realised) for candidate in everyone])  # (candidates, bits)
+    wanted = np.array([from_text(signature) for signature in signatures])  # (bins, bits)
+    distances = (wanted[:, None] != realised[None]).sum(axis=2)  # (bins, candidates)
+    return [
+        [replace(candidate, hamming=int(distance)) for candidate, distance in zip(everyone, row, strict=True)]
+        for row in distances
     ]
 
 

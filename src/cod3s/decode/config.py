@@ -93,6 +93,10 @@ class DecodeConfig:
         "beyond --faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
         "if the bundle can sign.",
     )
+    pool: bool = _choice(
+        False,
+        "weigh and rerank: let each bin choose among the sentences of all bins, for models that miss theirs.",
+    )
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
     bit_weight: float = _choice(0.2, "weigh: what each bit off the bin costs.", **_WEIGHT)
     nearness_weight: float = _choice(
