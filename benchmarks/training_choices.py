@@ -19,7 +19,7 @@ from cod3s.tokens.pieces import open_pieces
 from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 
-BASE = PRESETS["default"].with_values(
+BASE = PRESETS["frozen"].with_values(
     roles=("sentence",), shares=(), pieces="own", warmup_steps=100, epochs=20, evaluate_every=10**6
 )
 SHAPES["two-layers"] = replace(SHAPES["warm"], decoder_layers=2)

@@ -15,7 +15,7 @@ PresetOption = Annotated[
     typer.Option(
         "--preset",
         help="Where options that are not given come from: warm (if none is named), default (the recipe of the "
-        "package's bundle), paper, small, pretrained, tiny, tiny-warm.",
+        "package's bundle; --init names its start), causal, frozen, paper, small, pretrained, tiny, tiny-warm.",
     ),
 ]
 MinutesOption = Annotated[

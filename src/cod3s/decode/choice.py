@@ -111,7 +111,7 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
 
 
 def pooled(bins: Bins, signatures: Sequence[str]) -> Bins:
-    """Every bin with the candidates of all bins, each text once, and how far they are from this bin's signature."""
+    """Every bin with the candidates of all bins, each text once, and their distance to its signature."""
     best: dict[str, Candidate] = {}
     for candidate in (candidate for candidates in bins for candidate in candidates):
         known = best.setdefault(candidate.text, candidate)
