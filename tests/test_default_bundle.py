@@ -24,7 +24,9 @@ def test_it_is_whole_and_small_enough_to_ship() -> None:
     folder = default_bundle()
     facts = read_facts(folder)
     verify(folder, facts)
-    assert sum(sizes(folder, facts).values()) < 60e6
+    assert sum(sizes(folder, facts).values()) < 120e6
+    assert max(sizes(folder, facts).values()) < 95e6, "some hosts take no larger files"
+    assert facts.critic
     assert set(facts.models) == {"effect", "cause"}
     assert facts.bits == 16
 
@@ -35,7 +37,7 @@ def test_its_bins_show_no_training_sentences_but_the_models_own() -> None:
     for relation in ("effect", "cause"):
         with open_bins(folder / "bins" / f"{relation}.sqlite") as bins:
             rows = list(bins.bins())
-        assert sum(row.count for row in rows) > 100_000, "counts are those of the training corpus"
+        assert sum(row.count for row in rows) > 60_000, "counts are those of the training corpus"
         assert all(row.medoid for row in rows)
         assert sum(bool(row.samples) for row in rows) > 1000
 
@@ -44,6 +46,7 @@ def test_its_card_names_data_and_licence() -> None:
     card = (default_bundle() / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "CC BY-NC 4.0" in card
     assert "all-MiniLM-L6-v2 (Apache-2.0)" in card
+    assert "SmolLM2-135M-Instruct (Apache-2.0)" in card
 
 
 @pytest.mark.parametrize("relation", ["effect", "cause"])

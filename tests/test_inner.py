@@ -6,12 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cod3s
 from cod3s.bundle import default_bundle, open_own_encoder, read_facts
+from cod3s.corpus import prepare
+from cod3s.corpus.manifest import PrepareConfig
+from cod3s.decode.generator import load
 from cod3s.encode import Encoder
 from cod3s.encode.fast import open_inner_encoder
 from cod3s.errors import BundleError
+from cod3s.export.bundle import export
 from cod3s.signatures import load_code
+from cod3s.train import PRESETS, train
+from tiny_bundle import grammar
 
 TEXTS = [
     "the kettle whistled",
@@ -24,16 +29,37 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def inner() -> Encoder:
-    found = open_own_encoder(default_bundle(), read_facts(default_bundle()))
-    assert found is not None
-    return found
+def warm_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A seq2seq model that reads with the encoder, after a few steps of training."""
+    folder = tmp_path_factory.mktemp("inner")
+    (folder / "pairs.tsv").write_text(grammar())
+    config = PrepareConfig(filter="none", orders="all", encoder="fast", dev=20, test=0, held_out=0.1)
+    prepare([str(folder / "pairs.tsv")], str(folder / "corpus"), config)
+    tiny = PRESETS["tiny-warm"].with_values(epochs=1, freeze_encoder=True)
+    train(folder / "corpus", folder / "run", tiny)
+    export(folder / "run", folder / "bundle")
+    return folder / "bundle"
 
 
-def test_it_gives_nearly_the_vectors_and_bits_of_the_installed_one(inner: Encoder, fast: Encoder) -> None:
+@pytest.fixture(scope="module", params=["inside a model", "a copy beside it"])
+def bundle(request: pytest.FixtureRequest, warm_bundle: Path) -> Path:
+    """A bundle of each kind: the default one has a language model, which needs a copy of the encoder."""
+    return warm_bundle if request.param == "inside a model" else default_bundle()
+
+
+@pytest.fixture(scope="module")
+def inner(bundle: Path) -> Encoder:
+    encoder = open_own_encoder(bundle, read_facts(bundle))
+    assert encoder is not None
+    return encoder
+
+
+def test_it_gives_nearly_the_vectors_and_bits_of_the_installed_one(
+    inner: Encoder, fast: Encoder, bundle: Path
+) -> None:
     ours, theirs = inner.encode(TEXTS), fast.encode(TEXTS)
-    assert np.einsum("nd,nd->n", ours, theirs).min() > 0.995, "the weights are kept in int8"
-    code, _ = load_code(default_bundle() / "code")
+    assert np.einsum("nd,nd->n", ours, theirs).min() > 0.99, "the weights are kept in int8"
+    code, _ = load_code(bundle / "code")
     assert (code.sign(ours) == code.sign(theirs)).mean() > 0.95
 
 
@@ -43,28 +69,26 @@ def test_its_id_is_its_own(inner: Encoder, fast: Encoder) -> None:
     assert inner.dim == fast.dim
 
 
-def test_the_default_answers_are_signed_by_it() -> None:
-    model = cod3s.load()
-    found = model.generate("the kettle whistled", "effect", k=3)
+def test_answers_are_signed_by_it(bundle: Path) -> None:
+    model = load(bundle)
+    answers = model.generate("the kettle whistled", "effect", k=3)
     assert model.encoder.id.startswith("inner:")
-    assert all(len(answer.realised) == 16 for answer in found.answers)
-    assert found.settings["faithful"] == "weigh"
+    assert all(len(answer.realised) == 16 for answer in answers)
+    assert answers.settings["faithful"] == "weigh"
 
 
 @pytest.mark.parametrize("kept", [0, 3, 40, 5000, 20_000_000])
-def test_a_truncated_model_is_a_clear_error(kept: int, tmp_path: Path) -> None:
-    folder = default_bundle() / "models" / "shared"
-    shutil.copytree(folder, tmp_path / "model")
-    content = (folder / "model.bin").read_bytes()
-    (tmp_path / "model" / "model.bin").write_bytes(content[:kept])
+def test_a_truncated_model_is_a_clear_error(kept: int, warm_bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(warm_bundle / "models" / "shared", tmp_path / "model")
+    content = (tmp_path / "model" / "model.bin").read_bytes()
+    (tmp_path / "model" / "model.bin").write_bytes(content[: min(kept, len(content) - 1)])
     with pytest.raises(BundleError, match="damaged"):
-        open_inner_encoder(tmp_path / "model", default_bundle() / "source.json")
+        open_inner_encoder(tmp_path / "model", warm_bundle / "source.json")
 
 
-def test_a_newer_file_format_is_a_clear_error(tmp_path: Path) -> None:
-    folder = default_bundle() / "models" / "shared"
-    shutil.copytree(folder, tmp_path / "model")
-    content = (folder / "model.bin").read_bytes()
+def test_a_newer_file_format_is_a_clear_error(warm_bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(warm_bundle / "models" / "shared", tmp_path / "model")
+    content = (tmp_path / "model" / "model.bin").read_bytes()
     (tmp_path / "model" / "model.bin").write_bytes(b"\x63" + content[1:])
     with pytest.raises(BundleError, match="format 99"):
-        open_inner_encoder(tmp_path / "model", default_bundle() / "source.json")
+        open_inner_encoder(tmp_path / "model", warm_bundle / "source.json")
