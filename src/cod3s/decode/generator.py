@@ -13,7 +13,7 @@ from cod3s.decode.baselines.plain import write_plainly, write_signed
 from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.choice import Taken, choose_answers
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
-from cod3s.decode.models import BundleModels, Models, open_models
+from cod3s.decode.models import AUTO, BundleModels, Models, open_models
 from cod3s.decode.plausibility import Judge, Pair, open_judge
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
@@ -22,7 +22,6 @@ from cod3s.decode.signatures import choose_signatures
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, SentenceError, UsageError
-from cod3s.model.engine import COMPUTE
 from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
@@ -35,12 +34,13 @@ def load(
     *,
     encoder: Encoder | None = None,
     threads: int | None = None,
-    compute: str = COMPUTE,
+    compute: str = AUTO,
     remember: int = 0,
 ) -> "Generator":
     """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
 
-    `compute` is what the engine multiplies in: `float32`, or `int8` for speed on processors that support it.
+    `compute` is what the engine multiplies in: `float32`, `int8`, or `auto`, which is int8 for language models,
+    where it is faster, and float32 for the small seq2seq models.
     `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up other settings on the same
     sources.
     """
@@ -57,7 +57,7 @@ class Generator:
         *,
         encoder: Encoder | None = None,
         threads: int | None = None,
-        compute: str = COMPUTE,
+        compute: str = AUTO,
         remember: int = 0,
     ) -> None:
         self.folder, self._encoder = folder, encoder

@@ -18,6 +18,9 @@ from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 
+AUTO = "auto"
+
+
 class Words(Protocol):
     """What decoding needs of a vocabulary; `Vocabulary` is one."""
 
@@ -167,7 +170,7 @@ class BundleModels:
 
 
 def open_models(
-    folder: Path, threads: int | None = None, compute: str = COMPUTE, *, remember: int = 0
+    folder: Path, threads: int | None = None, compute: str = AUTO, *, remember: int = 0
 ) -> BundleModels:
     """The models of the bundle in `folder`. Its files must be there; their checksums are not verified."""
     facts = read_facts(folder)
@@ -180,7 +183,7 @@ def open_models(
         "vocabulary": vocabulary,
         "positions": shape.max_tokens,
         "threads": threads,
-        "compute": compute,
+        "compute": compute if compute != AUTO else "int8" if shape.causal else COMPUTE,
     }
 
     open_model: Callable[..., Engine]
