@@ -17,7 +17,6 @@ from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
-
 AUTO = "auto"
 
 
