@@ -15,8 +15,8 @@ from cod3s.evaluate import evaluate
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import DEFAULT_SYSTEMS, Named, check_run, generate_outputs, name_systems
 from cod3s.evaluate.items import EvaluationData, Item
+from cod3s.evaluate.judged_pairs import Pair
 from cod3s.evaluate.judges import OpenBundle, open_bundle
-from cod3s.evaluate.pairs import Pair
 from cod3s.evaluate.recall import MOST_FREQUENT, score_recall
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep

@@ -24,13 +24,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
-from cod3s.judge.collect.app import Throttle
 from cod3s.judge.collect.assignment import Assignment, assignment_of
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
+from cod3s.judge.collect.server import Throttle
 from cod3s.judge.study.design import Made
 from cod3s.judge.study.folder import (
     CHECK,

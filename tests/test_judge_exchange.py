@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.exchange import mturk, potato, prolific, rating_files
 from cod3s.judge.exchange.incoming import BadRow, Incoming, import_ratings
 from cod3s.judge.exchange.rating_files import read_ratings, safe_cell

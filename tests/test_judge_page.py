@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.study.design import Made
 from judge_study import SYSTEMS, a_made_study, served
 

@@ -1,6 +1,6 @@
 """Declare each option once, in its config field: default, bounds, choices and help.
 
-The command line (`cod3s.cli.options`) and the web requests (`cod3s.web.requests`) are derived from the fields.
+The command line (`cod3s.cli.parameters`) and the web requests (`cod3s.web.requests`) are derived from the fields.
 """
 
 from collections.abc import Collection, Iterable

@@ -8,9 +8,9 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from cod3s.asking.diversified import Diversified, Tokens
 from cod3s.asking.inquiry import MIN_GAIN, Inquiry
 from cod3s.asking.replies import Answered, Failed, read_reply
-from cod3s.asking.result import Diversified, Tokens
 from cod3s.asking.strategies import Call, Strategy, open_strategy
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError

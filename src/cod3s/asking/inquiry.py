@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from cod3s.asking.coverage import Coverage, measure_coverage
+from cod3s.asking.diversified import Diversified, Tokens
 from cod3s.asking.replies import Answered, Failed
-from cod3s.asking.result import Diversified, Tokens
 from cod3s.encode import Encoder, Vectors, load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.selection import Selection, check_method, default_min_hamming, select

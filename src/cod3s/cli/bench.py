@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress
+from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.errors import Cod3sError
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
@@ -40,7 +40,7 @@ def encode(
 
     from cod3s.bench import bench_encoders, bench_sentences
     from cod3s.encode import load_encoder
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import (
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import (
     CodeBitsOption,
     CodeOption,
     ColumnOption,
@@ -18,7 +19,6 @@ from cod3s.cli.options import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress, UsageError, require
 from cod3s.options import SEED
@@ -200,7 +200,7 @@ def _encoded(
     encoder: "Encoder", path: Path, column: str | None, advance: Progress
 ) -> "Iterator[tuple[list[str], Vectors]]":
     """Blocks of sentences, each with the vectors of its normalised form."""
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import encode_sentences
 
     for block, vectors in encode_sentences(encoder, read_sentences(path, column)):

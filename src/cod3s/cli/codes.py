@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import (
+from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import (
     BitsOption,
     ColumnOption,
     EncoderOption,
@@ -14,7 +15,6 @@ from cod3s.cli.options import (
     SeedOption,
     SentencesArgument,
 )
-from cod3s.cli.output import print_json, progress, say
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
 from cod3s.options import BITS, SEED
 
@@ -45,7 +45,7 @@ def fit(
 
     from cod3s.encode import load_encoder
     from cod3s.files.disk import require_new, require_own
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures import itq_code, median_code
     from cod3s.signatures.signer import encode_sentences
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BitsOption, EncoderOption, JsonOption
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, JsonOption, numbers, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, JsonOption, numbers, seed_option
 from cod3s.errors import UsageError, require
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
+    from cod3s.evaluate.report_tables import Table
     from cod3s.evaluate.summary import Summary
-    from cod3s.evaluate.tables import Table
 
 DataArgument = Annotated[
     Path | None,
@@ -118,7 +118,7 @@ def require_evaluation() -> None:
 
 def _print_summary(summary: "Summary") -> None:
     from cod3s.evaluate.report import report_line
-    from cod3s.evaluate.tables import distinct_table, diversity_table
+    from cod3s.evaluate.report_tables import distinct_table, diversity_table
 
     tables = [diversity_table(summary, size) for size in summary.settings["sets"]]
     tables += [distinct_table(summary, relation) for relation in summary.relations]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError
@@ -134,7 +134,7 @@ def _read_sources(
     sources: Sequence[str], input: Path | None, column: str | None, skipped: Progress
 ) -> Iterator[str]:
     """The sources of the command line, then those of `input`; - stands for the lines of standard input."""
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
 
     for source in sources:
         yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]

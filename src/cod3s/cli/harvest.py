@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import ForceOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import ForceOption, JsonOption
 from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import typer
 
 from cod3s.cli import judge_results
 from cod3s.cli.judge_results import DatabaseOption, StudyArgument, require_judge
-from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
 from cod3s.options import SEED
@@ -117,7 +117,7 @@ def serve(
 ) -> None:
     """Serve the pages of a study until ctrl-C; every rating is on the disk before its rater sees it as saved."""
     require_judge()
-    from cod3s.judge.collect.app import ServerOptions, serve_study
+    from cod3s.judge.collect.server import ServerOptions, serve_study
     from cod3s.judge.study.identities import new_token, token_hash
 
     token = new_token() if admin_token else ""

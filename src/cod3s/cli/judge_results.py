@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.evaluate import print_cells
-from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.judge.collect.store import Store
+    from cod3s.judge.collect.rating_store import Store
     from cod3s.judge.results.analysis import Analysis
     from cod3s.judge.study.folder import Item, Study
 
@@ -55,7 +55,7 @@ class OpenStudy:
 def open_study(folder: Path, database: str) -> Iterator[OpenStudy]:
     """The study in `folder` with its store open."""
     require_judge()
-    from cod3s.judge.collect.store import database_url, open_store
+    from cod3s.judge.collect.rating_store import database_url, open_store
     from cod3s.judge.study.folder import read_items, read_study
 
     study = read_study(folder)

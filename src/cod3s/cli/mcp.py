@@ -2,7 +2,7 @@
 
 import typer
 
-from cod3s.cli.options import BundleOption
+from cod3s.cli.parameters import BundleOption
 
 
 def register(app: typer.Typer) -> None:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.corpus.config import PrepareConfig
+from cod3s.cli.parameters import JsonOption, Options, takes_options
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.errors import require
 
 if TYPE_CHECKING:

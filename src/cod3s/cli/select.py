@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cod3s.cli.options import BitsOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption, SeedOption
 from cod3s.errors import FileFormatError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
     from cod3s.files.tables import Table
     from cod3s.selection import Selected, Selection
-    from cod3s.selection.reader import Group
+    from cod3s.selection.groups import Group
 
 _MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice one that comes again
 
@@ -75,7 +75,7 @@ def select(
     """
     from cod3s.encode import load_encoder
     from cod3s.selection import select as choose
-    from cod3s.selection.reader import open_candidates, read_groups
+    from cod3s.selection.groups import open_candidates, read_groups
 
     opened = load_encoder(encoder)
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption
+from cod3s.cli.parameters import BundleOption
 from cod3s.errors import require
 from cod3s.serving.address import link, listen
 from cod3s.web.limits import Limits

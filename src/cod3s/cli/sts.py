@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import ForceOption, JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import ForceOption, JsonOption, numbers
 from cod3s.options import SEED
 from cod3s.text import settings_line
 

@@ -13,8 +13,8 @@ from cod3s.cli.evaluate import (
     print_cells,
     require_evaluation,
 )
-from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import JsonOption
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
 from cod3s.options import SEED, options_of

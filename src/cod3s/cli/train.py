@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, Options, numbers, takes_options
 from cod3s.cli.output import print_json, print_table, say, training_progress
+from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
 from cod3s.errors import require
 from cod3s.train.config import TrainConfig
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cod3s import __version__
-from cod3s.corpus.config import PrepareConfig
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.locations import Location

@@ -16,12 +16,10 @@ import duckdb
 
 from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.conditions import Filter
-from cod3s.corpus.config import PrepareConfig
-from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
-from cod3s.corpus.folder import CorpusFolder
 from cod3s.corpus.holdout import AtLeast, Line
+from cod3s.corpus.layout import CorpusFolder
 from cod3s.corpus.leakage import count_shared
 from cod3s.corpus.manifest import (
     FunnelStep,
@@ -31,11 +29,13 @@ from cod3s.corpus.manifest import (
     make_funnel,
     used_versions,
 )
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
+from cod3s.corpus.sql import connect
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress
 from cod3s.files.locations import Location, locate

@@ -10,7 +10,7 @@ from cod3s.corpus.relations import TEMPLATES
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.encode import Encoder, load_encoder
-from cod3s.evaluate.pairs import BundleLikelihoods, Likelihoods
+from cod3s.evaluate.judged_pairs import BundleLikelihoods, Likelihoods
 from cod3s.files.disk import sha256
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import open_encoder

@@ -19,9 +19,9 @@ from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
+from cod3s.evaluate.report_tables import Cell, Part, Table, markdown
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
-from cod3s.evaluate.tables import Cell, Part, Table, markdown
 from cod3s.files.disk import write_json, write_text
 from cod3s.options import SEED
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cod3s.harvest import lexicon
-from cod3s.harvest.trimming import find_quote
+from cod3s.harvest.sides import find_quote
 
 _MARKUP = re.compile(r"[\x00-\x1f\ud800-\udfff\[\]{}<>|\\`=@#*_^~/()&]")
 _OTHER_CUE = re.compile(

@@ -20,8 +20,8 @@ from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.text import complete
 from cod3s.web.limits import Limits
-from cod3s.web.replies import BinReply, Info, MapReply, Relation
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest
+from cod3s.web.responses import BinReply, Info, MapReply, Relation
 
 NEIGHBOURS = 12  # of a bin
 

@@ -12,7 +12,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from cod3s.asking.result import Tokens
+from cod3s.asking.diversified import Tokens
 from cod3s.errors import Cod3sError, require
 
 _HINTS = {

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.collect.store import Store
+from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.study.folder import Item, Rater, Rating, Study
 from cod3s.judge.study.identities import SIMULATED, is_simulated, new_id, pseudonyms, timestamp, token_hash
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import write_json
-from cod3s.judge.collect.rating import PROLIFIC
+from cod3s.judge.collect.rating_service import PROLIFIC
 from cod3s.judge.exchange.rating_files import write_csv
 from cod3s.judge.results.raters import RaterReport
 from cod3s.judge.study.design import raters_needed

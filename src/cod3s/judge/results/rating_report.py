@@ -12,8 +12,8 @@ from typing import Any
 from cod3s.errors import require
 from cod3s.evaluate.plots import INK, Plot, styled, svg_text
 from cod3s.evaluate.report import METRICS, PAGE, TABLES, render_page
+from cod3s.evaluate.report_tables import markdown, title_of
 from cod3s.evaluate.scores import Column
-from cod3s.evaluate.tables import markdown, title_of
 from cod3s.files.disk import replaced_file, write_json, write_text
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
 from cod3s.judge.results.figures import figure_labels

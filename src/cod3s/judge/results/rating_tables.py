@@ -7,8 +7,8 @@ they come from other models and other raters.
 from collections.abc import Mapping, Sequence
 
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
+from cod3s.evaluate.report_tables import ARROWS, NOTHING, Cell, Part, Table, plain_cell, title_of
 from cod3s.evaluate.summary import Figure
-from cod3s.evaluate.tables import ARROWS, NOTHING, Cell, Part, Table, plain_cell, title_of
 from cod3s.judge.results.agreement import Agreement
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
 from cod3s.judge.results.figures import FIGURES, HELD_OUT, figure_labels

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.config import PrepareConfig
 from cod3s.corpus.manifest import (
     FORMAT,
     NAME,
@@ -20,6 +19,7 @@ from cod3s.corpus.manifest import (
     check_format,
     load_manifest,
 )
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError

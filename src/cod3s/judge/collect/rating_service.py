@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.collect.assignment import assignment_of
-from cod3s.judge.collect.store import Given, Store
+from cod3s.judge.collect.rating_store import Given, Store
 from cod3s.judge.study.folder import Item, Rater, Rating, Study
 from cod3s.judge.study.identities import as_text, new_id, new_token, timestamp, token_hash
 from cod3s.serving.refusals import RefusedError

@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from cod3s.judge.collect.progress import study_progress
-from cod3s.judge.collect.rating import RatingService, Shown, Standing
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_service import RatingService, Shown, Standing
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.study.folder import Item, Rater, Study, read_items, read_study
 from cod3s.judge.study.identities import matches
 from cod3s.serving.address import access_for, link, listen
