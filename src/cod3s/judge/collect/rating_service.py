@@ -19,18 +19,6 @@ PAGE, PROLIFIC = "page", "prolific"
 _RETURN_LINK = "https://app.prolific.com/submissions/complete?cc={code}"
 
 
-class NoSuchPlaceError(RefusedError):
-    """A rater asked for a statement that they have not reached."""
-
-    status = 404
-
-
-class TakenBackError(RefusedError):
-    """A rating for a statement that was taken back and replaced by another."""
-
-    status = 409
-
-
 @dataclass(frozen=True)
 class Shown:
     """A statement as its rater sees it."""
@@ -98,7 +86,8 @@ class RatingService:
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
         assigned = self._at(rater, place)
         if given and given != assigned.at:
-            raise TakenBackError(
+            raise RefusedError(
+                409,
                 "this statement was open for too long and went to someone else",
                 hint="rate the one that is shown now",
             )
@@ -127,7 +116,7 @@ class RatingService:
     def _at(self, rater: Rater, place: int) -> Given:
         given = self._store.given(rater.id)
         if not 1 <= place <= len(given):
-            raise NoSuchPlaceError(f"statement {place} has not been reached", hint="rate the ones before it first")
+            raise RefusedError(404, f"statement {place} has not been reached", hint="rate those before it first")
         return given[place - 1]
 
     def _shown(self, given: Given) -> Shown:
