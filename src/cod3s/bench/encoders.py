@@ -71,8 +71,8 @@ def bench_encoders(
     rates = len(sentences) / np.median(seconds, axis=1)
     ratios = np.median(seconds[0] / seconds, axis=1)
     return [
-        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], own, bits))
-        for encoder, rate, ratio, own in zip(encoders, rates, ratios, vectors, strict=True)
+        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], rows, bits))
+        for encoder, rate, ratio, rows in zip(encoders, rates, ratios, vectors, strict=True)
     ]
 
 

@@ -88,7 +88,7 @@ class _Steps:
         self._model = build_transformer(shape, words, seed=config.seed).train()
         if shape.warm and config.freeze_encoder:
             freeze(self._model.encoder)
-        trained = [own for own in self._model.parameters() if own.requires_grad]
+        trained = [weight for weight in self._model.parameters() if weight.requires_grad]
         self._optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, fused=True)
         self._batch = batches[len(batches) // 2]
         self._pairs = len(self._batch["labels"])

@@ -47,16 +47,16 @@ def encode(
         raise Cod3sError(f"{input} holds no sentences")
     opened = [load_encoder(name) for name in encoder]
     with progress("rounds", rounds * len(opened)) as advance:
-        found = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
+        speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
         "sentences": len(texts),
         "rounds": rounds,
         "bits": bits,
         "seed": SEED,
-        "reference": found[0].encoder,
+        "reference": speeds[0].encoder,
     }
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in found]})
+        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
         return
 
     def percent(share: float | None) -> str:
@@ -71,7 +71,7 @@ def encode(
             percent(row.equal_bits),
             percent(row.equal_signatures),
         )
-        for row in found
+        for row in speeds
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
     print_table("Encoders, side by side", columns, rows, settings_line(settings))
@@ -168,7 +168,7 @@ def train(
     presets = {name: find_preset(name).with_values(**sizes) for name in preset}
     try:
         with progress("steps", (steps + 1) * (len(presets) + 1)) as advance:
-            found, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
+            speeds, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
         settings = {
             "steps": steps,
             "threads": torch.get_num_threads(),
@@ -178,7 +178,7 @@ def train(
     finally:
         torch.set_num_threads(before)
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in found]})
+        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
         return
     rows = [
         (
@@ -189,7 +189,7 @@ def train(
             f"{row.gflops:.0f}",
             f"{row.share:.2f}",
         )
-        for row in found
+        for row in speeds
     ]
     columns = ("preset", "tokens a batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
     print_table("Training steps", columns, rows, settings_line(settings))

@@ -119,7 +119,7 @@ def import_(
     for row in done.bad:
         say(f"skipped, {row}")
     if json:
-        bad = [{"place": row.place, "reason": row.reason} for row in done.bad]
+        bad = [{"place": row.location, "reason": row.reason} for row in done.bad]
         print_json({"ratings": done.ratings, "added": done.added, "raters": done.raters, "bad": bad})
     else:
         say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} skipped")
@@ -225,8 +225,10 @@ def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) ->
         prolific.write_prolific(output, opened.study, opened.items, opened.store.raters(), reports, url)
         return {"raters": len(reports)}
     rows = rating_files.rating_rows(opened.items, ratings, names)
-    write = rating_files.write_ratings_csv if to == "csv" else rating_files.write_ratings_parquet
-    write(output, rows)
+    if to == "csv":
+        rating_files.write_csv(output, rating_files.COLUMNS, rows)
+    else:
+        rating_files.write_ratings_parquet(output, rows)
     return {"ratings": len(rows)}
 
 

@@ -82,13 +82,13 @@ def sweep(
         )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with progress("generating", total) as advance:
-        found = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
-    write_sweep(output, found)
+        swept = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
+    write_sweep(output, swept)
     say(f"sweep: {output / 'sweep.html'}")
     if json:
-        print_json(found.record())
+        print_json(swept.record())
     else:
-        print_cells(sweep_table(found), found.line)
+        print_cells(sweep_table(swept), swept.line)
 
 
 def _values(text: str, name: str) -> list[float]:

@@ -92,7 +92,9 @@ def _preset_for(init: str | None) -> str:
 
 
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
-    rows = [(member, name, f"{value:.4f}") for member, own in figures.items() for name, value in own.items()]
+    rows = [
+        (member, name, f"{value:.4f}") for member, by_name in figures.items() for name, value in by_name.items()
+    ]
     print_table("Validation of the best weights", ("model", "figure", "value"), rows, settings)
 
 
@@ -162,9 +164,9 @@ def info(
     rows = [
         ("name", facts.name),
         ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} a token"),
-        ("relations", ", ".join(f"{name} ({own['template']})" for name, own in facts.relations.items())),
-        ("roles", ", ".join(sorted({role for own in facts.models.values() for role in own}))),
-        ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
+        ("relations", ", ".join(f"{name} ({relation['template']})" for name, relation in facts.relations.items())),
+        ("roles", ", ".join(sorted({role for roles in facts.models.values() for role in roles}))),
+        ("models", ", ".join(sorted({name for roles in facts.models.values() for name in roles.values()}))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),

@@ -180,11 +180,7 @@ def _curves(swept: Sweep, axis: str, figure: str) -> list[Series]:
         value = point.figures[figure]
         if point.setting.axis == axis and value is not None:
             curves.setdefault(point.setting.bundle, []).append((point.setting.options[0][1], value))
-    return [
-        Series(bundle, [x for x, _ in own], [y for _, y in own])
-        for bundle, points in curves.items()
-        for own in [sorted(points)]
-    ]
+    return [Series(bundle, *zip(*sorted(points), strict=True)) for bundle, points in curves.items()]
 
 
 def _options(setting: Setting) -> dict[str, float]:
@@ -192,14 +188,15 @@ def _options(setting: Setting) -> dict[str, float]:
 
 
 def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    own = summary.systems[name].values()
+    means: dict[str, float | None] = {}
+    relations = summary.systems[name].values()
     for metric in ("semantic", "bleu2", "relevance", "backward_pmi"):
-        figures = [scores.figures.get(Column(str(size), metric)) for scores in own]
-        found[metric] = _mean([figure.mean if figure else None for figure in figures])
+        figures = [scores.figures.get(Column(str(size), metric)) for scores in relations]
+        means[metric] = _mean([figure.mean if figure else None for figure in figures])
     for metric in ("in_bin", "hamming"):
-        found[metric] = _mean([getattr(one.control.whole, metric) if one.control else None for one in own])
-    return found
+        controls = [scores.control for scores in relations]
+        means[metric] = _mean([getattr(control.whole, metric) if control else None for control in controls])
+    return means
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

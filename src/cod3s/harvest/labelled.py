@@ -4,6 +4,7 @@ Each line is a JSON object: `text`, `expected` (a list of [cause, effect, patter
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class Passage:
     text: str
     part: str
     expected: frozenset[Triple]
-    found: frozenset[Triple]
+    harvested: frozenset[Triple]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def read_passages(path: Path) -> list[Passage]:
 
 def score_patterns(passages: list[Passage]) -> list[Score]:
     """A score for each pattern, then one for each part of the file, then one for all of it."""
-    names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.found})
+    names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.harvested})
     rows = [_score(name, passages, pattern=name) for name in names]
     for part in sorted({passage.part for passage in passages} - {""}):
         rows.append(_score(f"part: {part}", [passage for passage in passages if passage.part == part]))
@@ -86,9 +87,11 @@ def _passage(line: str, where: str) -> Iterator[Passage]:
 
 
 def _score(name: str, passages: list[Passage], pattern: str | None = None) -> Score:
-    expected = found = right = 0
+    counts = Counter[str]()
     for passage in passages:
-        wanted = {triple for triple in passage.expected if pattern in (None, triple[2])}
-        got = {triple for triple in passage.found if pattern in (None, triple[2])}
-        expected, found, right = expected + len(wanted), found + len(got), right + len(wanted & got)
-    return Score(name, expected, found, right)
+        expected, harvested = (
+            {triple for triple in triples if pattern in (None, triple[2])}
+            for triples in (passage.expected, passage.harvested)
+        )
+        counts.update(expected=len(expected), found=len(harvested), right=len(expected & harvested))
+    return Score(name, counts["expected"], counts["found"], counts["right"])

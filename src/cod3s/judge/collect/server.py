@@ -168,13 +168,13 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
     def standing(rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
         return service.standing(rater)
 
-    @app.get("/api/statements/{place}")
-    def statement(place: int, rater: Annotated[Rater, Depends(link_owner)]) -> Shown:
-        return service.show(rater, place)
+    @app.get("/api/statements/{position}")
+    def statement(position: int, rater: Annotated[Rater, Depends(link_owner)]) -> Shown:
+        return service.show(rater, position)
 
-    @app.put("/api/statements/{place}")
-    def rate(place: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        return service.rate(rater, place, score.score, score.seconds, score.key, score.given)
+    @app.put("/api/statements/{position}")
+    def rate(position: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
+        return service.rate(rater, position, score.score, score.seconds, score.key, score.given)
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:

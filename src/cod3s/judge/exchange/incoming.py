@@ -21,7 +21,7 @@ _NAMED = 5  # bad rows that a message lists
 class Incoming:
     """One rating of a file; `event` tells repeated ratings of an item by one rater apart."""
 
-    place: str  # for messages, such as "line 7"
+    location: str  # for messages, such as "line 7"
     rater: str
     item: str
     score: str
@@ -33,11 +33,11 @@ class Incoming:
 class BadRow:
     """A row that cannot be imported, and why."""
 
-    place: str
+    location: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"{self.location}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def check(
         if not reason and event in seen:
             reason = f"{row.rater} rates {row.item} a second time"
         if reason:
-            bad.append(BadRow(row.place, reason))
+            bad.append(BadRow(row.location, reason))
         else:
             seen.add(event)
             good.append(row)

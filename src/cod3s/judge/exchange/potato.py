@@ -77,14 +77,14 @@ def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     rater = str(content.get("user_id") or file.parent.name)
     times = content.get("instance_id_to_behavioral_data") or {}
     for item, labels in content["instance_id_to_label_to_value"].items():
-        place = f"{file.parent.name}/{file.name}, item {item}"
+        location = f"{file.parent.name}/{file.name}, item {item}"
         try:
             scores = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
             seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            yield BadRow(place, f"not an annotation of this study ({error!r})")
+            yield BadRow(location, f"not an annotation of this study ({error!r})")
             continue
-        yield _incoming(place, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
+        yield _incoming(location, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
 
 
 def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
@@ -94,7 +94,7 @@ def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
                 yield _read_line(f"{file.parent.name}/{file.name}, line {number}", line, file.parent.name)
 
 
-def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
+def _read_line(location: str, line: str, folder: str) -> Incoming | BadRow:
     try:
         record = json.loads(line)
         labels = record["labels"] if "labels" in record else record["label_annotations"]
@@ -102,14 +102,14 @@ def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
         time = (record.get("behavioral_data") or {}).get("time_string") or ""
         rater, item = str(record.get("user_id") or folder), str(record.get("instance_id") or record["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return BadRow(place, f"not an annotation of this study ({error!r})")
-    return _incoming(place, rater, item, chosen, _seconds(time))
+        return BadRow(location, f"not an annotation of this study ({error!r})")
+    return _incoming(location, rater, item, chosen, _seconds(time))
 
 
-def _incoming(place: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
+def _incoming(location: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
     if len(chosen) != 1:
-        return BadRow(place, f"{len(chosen)} scores instead of one")
-    return Incoming(place, rater, item, str(chosen[0]), seconds)
+        return BadRow(location, f"{len(chosen)} scores instead of one")
+    return Incoming(location, rater, item, str(chosen[0]), seconds)
 
 
 def _is_chosen(value: Any) -> bool:

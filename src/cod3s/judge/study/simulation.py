@@ -160,8 +160,8 @@ def _rater(number: int, crowd: Crowd) -> Rater:
     return Rater(id=name, origin=SIMULATED, created=_time(number), external=name, finished=_time(number))
 
 
-def _rating(rater: Rater, item: Item, score: int, seconds: float, place: int) -> Rating:
-    return Rating(rater.id, item.id, score, seconds, _time(place), key=f"{SIMULATED}-{item.id}")
+def _rating(rater: Rater, item: Item, score: int, seconds: float, number: int) -> Rating:
+    return Rating(rater.id, item.id, score, seconds, _time(number), key=f"{SIMULATED}-{item.id}")
 
 
 def _time(seconds: float) -> str:
