@@ -328,9 +328,8 @@ def test_simulated_ratings_stay_simulated_and_among_themselves(tmp_path: Path, s
     rater = Rater("one", SIMULATED, "2020-01-01", external="one")
     store.add([rater], [Rating("one", ITEMS[0].id, 3, 1.0, "2020-01-01", key="k")])
     path = tmp_path / "r.csv"
-    rating_files.write_ratings_csv(
-        path, rating_files.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters()))
-    )
+    rows = rating_files.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters()))
+    rating_files.write_csv(path, rating_files.COLUMNS, rows)
     with open_store(f"sqlite:///{tmp_path / 'other.sqlite'}", STUDY) as other:
         import_ratings(other, STUDY, ITEMS, read_ratings(path))
         assert [own.origin for own in other.raters()] == [SIMULATED]

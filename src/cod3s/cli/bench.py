@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from cod3s.bench.decoding import Growth, StageSpeed
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Speed, measured side by side in one run.")
-    group.command("encode", epilog="Example: cod3s bench encode --encoder sbert --encoder fast")(encode)
-    group.command("decode", epilog="Example: cod3s bench decode --quick")(decode)
-    group.command("train", epilog="Example: cod3s bench train --preset warm --preset small")(train)
-    app.add_typer(group, name="bench", no_args_is_help=True)
-
-
 def encode(
     encoder: Annotated[
         list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it. The first is the reference.")
@@ -31,7 +23,7 @@ def encode(
     sentences: Annotated[int, typer.Option("--sentences", "-n", min=1, help="How many made-up sentences.")] = 2000,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Turns that each encoder takes.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns that each encoder takes.")] = 5,
     bits: BitsOption = BITS,
     json: JsonOption = False,
 ) -> None:
@@ -78,16 +70,12 @@ def encode(
 
 
 def decode(
-    shape: Annotated[str, typer.Option("--shape", help="paper, small or tiny: random weights.")] = "paper",
+    shape: Annotated[str, typer.Option(help="paper, small or tiny: random weights.")] = "paper",
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
     k: Annotated[int, typer.Option("-k", min=1, help="Answers of each.")] = 10,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of every sentence.")] = 12,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="On both sides; default all cores.")
-    ] = None,
-    bundle: Annotated[
-        Path | None, typer.Option("--bundle", help="Also time the first answers of this bundle.")
-    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of every sentence.")] = 12,
+    threads: Annotated[int | None, typer.Option(min=1, help="On both sides; default all cores.")] = None,
+    bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -140,17 +128,17 @@ def decode(
 
 
 def train(
-    preset: Annotated[list[str], typer.Option("--preset", help="A preset of `cod3s train`; repeat it.")] = [  # noqa: B006
+    preset: Annotated[list[str], typer.Option(help="A preset of `cod3s train`; repeat it.")] = [  # noqa: B006
         "default",
         "warm",
         "small",
         "paper",
     ],
     batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", min=64, help="For all of them; default each preset's own.")
+        int | None, typer.Option(min=64, help="For all of them; default each preset's own.")
     ] = None,
     steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps of each.")] = 5,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default all cores.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default all cores.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
     json: JsonOption = False,
 ) -> None:

@@ -21,16 +21,10 @@ from cod3s.options import BITS, SEED
 _MAX_SENTENCES = 200_000  # more of them do not change a code of 256 bits, they only take memory
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Learned codes: balanced bits (median) or rotated principal axes (itq).")
-    group.command("fit", epilog="Example: cod3s codes fit sentences.txt -o code/ --kind itq --bits 16")(fit)
-    app.add_typer(group, name="codes", no_args_is_help=True)
-
-
 def fit(
     sentences: SentencesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
-    kind: Annotated[str, typer.Option("--kind", help="median or itq.")] = "median",
+    kind: Annotated[str, typer.Option(help="median or itq.")] = "median",
     column: ColumnOption = None,
     bits: BitsOption = BITS,
     encoder: EncoderOption = "fast",

@@ -31,29 +31,19 @@ SecondOption = Annotated[
 SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("evaluate", epilog="Example: cod3s evaluate copa-dev.xml --bundle bundle/ --limit 100 -o report/")(
-        evaluate
-    )
-
-
 def evaluate(
     data: DataArgument = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
-    systems: Annotated[
-        str, typer.Option("--systems", help="With commas; default cod3s and the paper's rows but DPC.")
-    ] = "",
+    systems: Annotated[str, typer.Option(help="With commas; default cod3s and the paper's rows but DPC.")] = "",
     outputs: Annotated[
         list[Path] | None,
         typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
     ] = None,
-    questions: Annotated[
-        list[Path] | None, typer.Option("--questions", help="More questions to choose in; repeatable.")
-    ] = None,
-    sets: Annotated[str, typer.Option("--sets", help="Sizes of the scored sets, with commas.")] = "3,10",
+    questions: Annotated[list[Path] | None, typer.Option(help="More questions to choose in; repeatable.")] = None,
+    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, with commas.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
@@ -61,12 +51,10 @@ def evaluate(
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: Annotated[
-        str, typer.Option("--preset", help="Options of all systems: paper or default; else paper, cod3s default.")
+        str, typer.Option(help="Options of all systems: paper or default; else paper, cod3s default.")
     ] = "",
     seed: SeedOption = SEED,
-    compare: Annotated[
-        tuple[Path, Path] | None, typer.Option("--compare", help="Only compare two reports.")
-    ] = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare two reports.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.

@@ -56,10 +56,6 @@ LikeOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("generate", epilog='Example: cod3s generate effect "the tenant misplaced his keys" -k 5')(generate)
-
-
 @takes_options(DecodeConfig)
 def generate(
     relation: Annotated[str, typer.Argument(help="A relation of the bundle, such as effect or cause.")],

@@ -1,9 +1,10 @@
-"""The root command: gathers the groups, and turns errors into a message with the way out."""
+"""The table of all commands, and the root command that turns errors into a message with a way out."""
 
 import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 
 import typer
 
@@ -17,6 +18,7 @@ from cod3s.cli import (
     generate,
     harvest,
     judge,
+    judge_results,
     mcp,
     prepare,
     run,
@@ -58,27 +60,69 @@ def root(
     _debug = debug
 
 
-_GROUPS = (
-    generate,
-    run,
-    select,
-    diversify,
-    serve,
-    mcp,
-    sign,
-    bins,
-    codes,
-    sts,
-    harvest,
-    prepare,
-    train,
-    evaluate,
-    sweep,
-    judge,
-    bench,
+Commands = tuple[tuple[str, Callable[..., None], str], ...]
+"""Name, function, and the arguments of an example, which --help shows."""
+
+_COMMANDS: Commands = (
+    ("generate", generate.generate, 'effect "the tenant misplaced his keys" -k 5'),
+    ("run", run.run, "cause -k 5"),
+    ("select", select.select, "outputs.jsonl -k 5 --group-by prompt --score-field logprob"),
+    (
+        "diversify",
+        diversify.diversify,
+        '"Name a use for a brick." -k 10 --server http://localhost:11434/v1 --model llama3.2',
+    ),
+    ("serve", serve.serve, "--port 8001 --open"),
+    ("mcp", mcp.mcp, "(as the command in an agent's settings)"),
+    ("sign", sign.sign, '"He lost his keys." "He could not get in."'),
+    ("sts", sts.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
+    ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
+    ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
+    ("train", train.train, "corpus/ -o run/ --preset warm --max-minutes 30"),
+    ("export", train.export, "run/ -o bundle/ --quantization int8"),
+    ("info", train.info, "bundle/"),
+    ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
+    ("sweep", sweep.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
 )
-for group in _GROUPS:
-    group.register(app)
+_BINS: Commands = (
+    ("build", bins.build, "sentences.txt -o bins.sqlite --bits 16"),
+    ("stats", bins.stats, "sentences.txt --bits 4,8,12,16"),
+    ("show", bins.show, "bins.sqlite 0110100111010010"),
+    ("tree", bins.tree, "bins.sqlite --depth 3"),
+    ("reword", bins.reword, "bundle/ --corpus corpus/ -o own/ --sources 2000"),
+)
+_JUDGE: Commands = (
+    ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
+    ("serve", judge.serve, "study/ --port 8001"),
+    ("export", judge_results.export, "study/ --to mturk -o batch/"),
+    ("import", judge_results.import_, "study/ results.csv --from mturk"),
+    ("analyse", judge_results.analyse, "study/ -o report/"),
+    ("simulate", judge_results.simulate, "study/ --raters 12 --noise 0.8"),
+)
+_BENCH: Commands = (
+    ("encode", bench.encode, "--encoder sbert --encoder fast"),
+    ("decode", bench.decode, "--quick"),
+    ("train", bench.train, "--preset warm --preset small"),
+)
+_CODES: Commands = (("fit", codes.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
+_GROUPS = (
+    ("bins", "Bins: all sentences that share a signature.", _BINS),
+    ("codes", "Learned codes: balanced bits (median) or rotated principal axes (itq).", _CODES),
+    ("judge", "Human plausibility studies: create one, collect ratings, analyse them.", _JUDGE),
+    ("bench", "Speed, measured side by side in one run.", _BENCH),
+)
+
+
+def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
+    for name, command, arguments in commands:
+        to.command(name, epilog=f"Example: cod3s {prefix}{name} {arguments}")(command)
+
+
+_add(app, _COMMANDS)
+for _name, _help, _commands in _GROUPS:
+    _group = typer.Typer(help=_help)
+    _add(_group, _commands, f"{_name} ")
+    app.add_typer(_group, name=_name, no_args_is_help=True)
 
 
 def main() -> None:
@@ -102,10 +146,7 @@ def _explain(error: Exception) -> None:
     if isinstance(error, Cod3sError):
         message, hint = error.message, error.hint
     elif isinstance(error, OSError):
-        message, hint = (
-            f"the system refused: {error}",
-            "check that the path exists, is writable and has room",
-        )
+        message, hint = (f"the system refused: {error}", "check that the path exists, is writable and has room")
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"
     typer.echo(f"cod3s: {message}", err=True)

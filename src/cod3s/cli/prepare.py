@@ -33,13 +33,6 @@ MemoryOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        "prepare",
-        epilog="Example: cod3s prepare pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper",
-    )(prepare)
-
-
 @takes_options(PrepareConfig)
 def prepare(
     pairs: PairsArgument,
@@ -61,12 +54,7 @@ def prepare(
     from cod3s.corpus.manifest import as_json, remarks_on_splits
 
     manifest, made = prepare_corpus(
-        pairs,
-        output,
-        PrepareConfig(**options),
-        engine=find_engine(engine, workers),
-        memory=memory,
-        stage=progress,
+        pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
     if not made:
         say(f"{output} is finished: nothing to do")

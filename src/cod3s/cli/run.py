@@ -24,15 +24,11 @@ a sentence         answers to it
 :quit              leave (also Ctrl-D)"""
 
 
-def register(app: typer.Typer) -> None:
-    app.command("run", epilog="Example: cod3s run cause -k 5")(run)
-
-
 def run(
     relation: Annotated[str | None, typer.Argument(help="The relation to start with.", show_default=False)] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
     bundle: Annotated[
-        Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
+        Path | None, typer.Option(help="A bundle folder; by default the one in the package.")
     ] = None,
 ) -> None:
     """Answer sentences as you type them, one per line. The model stays loaded.

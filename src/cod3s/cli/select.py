@@ -23,46 +23,30 @@ if TYPE_CHECKING:
 _MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice one that comes again
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        "select", epilog="Example: cod3s select outputs.jsonl -k 5 --group-by prompt --score-field logprob"
-    )(select)
-
-
 def select(
     file: Annotated[Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv or lines, or - for stdin.")],
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
-    method: Annotated[str, typer.Option("--method", help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
     group_by: Annotated[
-        str | None,
-        typer.Option("--group-by", help="Field that names the group; a group's records are neighbours."),
+        str | None, typer.Option(help="Field that names the group; a group's records are neighbours.")
     ] = None,
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Field that holds the text; default `text`.")
-    ] = None,
-    score_field: Annotated[
-        str | None, typer.Option("--score-field", help="Field that holds a number; higher is better.")
-    ] = None,
+    text_field: Annotated[str | None, typer.Option(help="Field that holds the text; default `text`.")] = None,
+    score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="jsonl, csv, tsv or lines, where the name does not tell.")
+        str | None, typer.Option(help="jsonl, csv, tsv or lines, where the name does not tell.")
     ] = None,
     show_duplicates: Annotated[
         bool, typer.Option("--show-duplicates", help="Also print the candidates that each kept one stands for.")
     ] = False,
     min_hamming: Annotated[
-        int | None,
-        typer.Option(
-            "--min-hamming", min=0, help="Bits within which two say the same; default a quarter of --bits."
-        ),
+        int | None, typer.Option(min=0, help="Bits within which two say the same; default a quarter of --bits.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
     ] = False,
     score_weight: Annotated[
         float | None,
-        typer.Option(
-            "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
-        ),
+        typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."),
     ] = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,

@@ -24,44 +24,37 @@ AllowHostOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("serve", epilog="Example: cod3s serve --port 8001 --open")(serve)
-
-
 def serve(
     bundle: BundleOption = None,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     cors: Annotated[
-        list[str] | None, typer.Option("--cors", help="Let pages of this origin call the API; repeatable.")
+        list[str] | None, typer.Option(help="Let pages of this origin call the API; repeatable.")
     ] = None,
     allow_host: AllowHostOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
     at_once: Annotated[
-        int, typer.Option("--at-once", min=1, help="Requests worked on at once.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Requests worked on at once.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.at_once,
     waiting: Annotated[
-        int, typer.Option("--waiting", min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.waiting,
     seconds: Annotated[
-        float,
-        typer.Option("--seconds", min=1, help="Time to wait, and again to be worked on.", rich_help_panel=_LIMITS),
+        float, typer.Option(min=1, help="Time to wait, and again to be worked on.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.seconds,
     max_text: Annotated[
-        int, typer.Option("--max-text", min=1, help="Characters per sentence.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Characters per sentence.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.text,
-    max_k: Annotated[
-        int, typer.Option("--max-k", min=1, help="Answers per sentence.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.k,
+    max_k: Annotated[int, typer.Option(min=1, help="Answers per sentence.", rich_help_panel=_LIMITS)] = _DEFAULT.k,
     max_beams: Annotated[
-        int, typer.Option("--max-beams", min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.beams,
     max_candidates: Annotated[
-        int, typer.Option("--max-candidates", min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.candidates,
     max_body: Annotated[
-        int, typer.Option("--max-body", min=1, help="Bytes per request.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Bytes per request.", rich_help_panel=_LIMITS)
     ] = _DEFAULT.body,
 ) -> None:
     """Serve the explorer page and its JSON API until ctrl-C."""
@@ -89,11 +82,7 @@ def serve(
         if open:
             webbrowser.open(address)
         config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_SECONDS
         )
         with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
             uvicorn.Server(config).run(sockets=[listener])

@@ -14,10 +14,6 @@ from cod3s.options import SEED
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
 
 
-def register(app: typer.Typer) -> None:
-    app.command("sign", epilog='Example: cod3s sign "He lost his keys." "He could not get in."')(sign)
-
-
 def sign(
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign, or - for stdin.")] = None,
     input: Annotated[

@@ -27,17 +27,13 @@ def _axis(name: str) -> Any:
     return typer.Option(f"--{name.replace('_', '-')}", help=f"{options_of(DecodeConfig)[name].help} {_VALUES}")
 
 
-def register(app: typer.Typer) -> None:
-    app.command("sweep", epilog="Example: cod3s sweep copa-dev.xml --bundle bundle/ --limit 20 -o sweep/")(sweep)
-
-
 def sweep(
     data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write; a stopped sweep continues.")
     ],
     bundle: Annotated[
-        list[Path] | None, typer.Option("--bundle", help="Repeat to compare bits or tokens; the first judges.")
+        list[Path] | None, typer.Option(help="Repeat to compare bits or tokens; the first judges.")
     ] = None,
     # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
@@ -48,9 +44,7 @@ def sweep(
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",
-    preset: Annotated[
-        str, typer.Option("--preset", help="Options that the axes leave open: paper or default.")
-    ] = "paper",
+    preset: Annotated[str, typer.Option(help="Options that the axes leave open: paper or default.")] = "paper",
     seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
@@ -59,11 +53,7 @@ def sweep(
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
     Bundles with other bit lengths, or with all bits in one token, become lines of their own.
     """
-    given = {
-        "min_hamming": min_hamming,
-        "signature_weight": signature_weight,
-        "sentence_weight": sentence_weight,
-    }
+    given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
     axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
     require_evaluation()
     from cod3s.bundle import default_bundle

@@ -23,12 +23,6 @@ MinutesOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("train", epilog="Example: cod3s train corpus/ -o run/ --preset warm --max-minutes 30")(train)
-    app.command("export", epilog="Example: cod3s export run/ -o bundle/ --quantization int8")(export)
-    app.command("info", epilog="Example: cod3s info bundle/")(info)
-
-
 @takes_options(TrainConfig)
 def train(
     corpus: Annotated[Path, typer.Argument(help="A folder made by `cod3s prepare`.")],
@@ -61,12 +55,7 @@ def train(
     config = find_preset(preset).with_values(**options)
     with training_progress() as report:
         figures = train_run(
-            corpus,
-            output,
-            config,
-            seconds=60 * max_minutes if max_minutes else None,
-            resume=resume,
-            report=report,
+            corpus, output, config, seconds=60 * max_minutes if max_minutes else None, resume=resume, report=report
         )
     if any(not (output / member / FINISHED).exists() for member in figures):
         say("the time ran out before the training was finished: --resume goes on with it")
@@ -101,22 +90,17 @@ def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
-    quantization: Annotated[str, typer.Option("--quantization", help="int8 or float32.")] = "int8",
-    name: Annotated[
-        str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
-    ] = "",
-    licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
+    quantization: Annotated[str, typer.Option(help="int8 or float32.")] = "int8",
+    name: Annotated[str, typer.Option(help="What the bundle is called; default the folder's name.")] = "",
+    licence: Annotated[str, typer.Option(help="Goes into the model card.")] = "",
     about: Annotated[
-        Path | None, typer.Option("--about", help="A Markdown file for the model card: data, known habits.")
+        Path | None, typer.Option(help="A Markdown file for the model card: data, known habits.")
     ] = None,
     with_torch: Annotated[
         bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
     ] = False,
     word_graph: Annotated[
-        Path | None,
-        typer.Option(
-            "--word-graph", help="The corpus of the run: add the graph of its words, for the system dpc."
-        ),
+        Path | None, typer.Option(help="The corpus of the run: add the graph of its words, for the system dpc.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
