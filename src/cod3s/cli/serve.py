@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.parameters import BundleOption
+from cod3s.cli.parameters import BundleOption, Options, takes_options
 from cod3s.errors import require
 from cod3s.serving.address import link, listen
 from cod3s.web.limits import Limits
 
-_LIMITS = "Limits"
-_DEFAULT = Limits()
 _GRACE_SECONDS = 5  # for unfinished answers when the server is told to end
 _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
 
@@ -24,7 +22,9 @@ AllowHostOption = Annotated[
 ]
 
 
+@takes_options(Limits)
 def serve(
+    options: Options,
     bundle: BundleOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
@@ -34,28 +34,6 @@ def serve(
     ] = None,
     allow_host: AllowHostOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
-    at_once: Annotated[
-        int, typer.Option(min=1, help="Requests worked on at once.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.at_once,
-    waiting: Annotated[
-        int, typer.Option(min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.waiting,
-    seconds: Annotated[
-        float, typer.Option(min=1, help="Time to wait, and again to be worked on.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.seconds,
-    max_text: Annotated[
-        int, typer.Option(min=1, help="Characters per sentence.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.text,
-    max_k: Annotated[int, typer.Option(min=1, help="Answers per sentence.", rich_help_panel=_LIMITS)] = _DEFAULT.k,
-    max_beams: Annotated[
-        int, typer.Option(min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.beams,
-    max_candidates: Annotated[
-        int, typer.Option(min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.candidates,
-    max_body: Annotated[
-        int, typer.Option(min=1, help="Bytes per request.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.body,
 ) -> None:
     """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
@@ -63,16 +41,7 @@ def serve(
     from cod3s.decode.generator import load
     from cod3s.web.app import create_app
 
-    limits = Limits(
-        text=max_text,
-        k=max_k,
-        beams=max_beams,
-        candidates=max_candidates,
-        body=max_body,
-        at_once=at_once,
-        waiting=waiting,
-        seconds=seconds,
-    )
+    limits = Limits(**options)
     with listen(host, port) as listener:
         generator = load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
