@@ -19,7 +19,7 @@ from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
-from cod3s.evaluate.report_tables import Cell, Part, Table, markdown
+from cod3s.evaluate.report_tables import Table, markdown, table_row
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.files.disk import write_json, write_text
@@ -152,8 +152,7 @@ def sweep_table(swept: Sweep) -> Table:
     for point in swept.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
         figures = [_shown(point.figures[name]) for name in FIGURES]
-        cells = [*names, *figures, "front" if point.on_front else ""]
-        rows.append(tuple(Cell((Part(text),)) for text in cells))
+        rows.append(table_row(*names, *figures, "front" if point.on_front else ""))
     note = (
         f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
         f"cosine) and as plausible ({swept.quality}), and better in one of them."
