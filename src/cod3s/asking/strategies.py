@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cod3s.errors import UsageError, did_you_mean
+from cod3s.errors import UsageError
+from cod3s.options import find_name
 from cod3s.text import is_visible
 
 STRATEGIES = {
@@ -43,8 +44,7 @@ class Strategy(Protocol):
 
 def open_strategy(name: str, generate: Any) -> Strategy:
     """The strategy called `name` for this generator; `temperature` needs one whose settings can be changed."""
-    if name not in STRATEGIES:
-        raise UsageError(f"no strategy is called {name!r}", hint=did_you_mean(name, STRATEGIES))
+    find_name("strategy", name, STRATEGIES)
     adjustable = hasattr(generate, "adjusted")
     if name == "temperature" and not adjustable:
         raise UsageError(

@@ -15,8 +15,8 @@ from cod3s.cli.parameters import (
     SeedOption,
     SentencesArgument,
 )
-from cod3s.errors import Cod3sError, UsageError, did_you_mean
-from cod3s.options import BITS, SEED
+from cod3s.errors import Cod3sError
+from cod3s.options import BITS, SEED, find_name
 
 _MAX_SENTENCES = 200_000  # more of them do not change a code of 256 bits, they only take memory
 
@@ -44,8 +44,7 @@ def fit(
     from cod3s.signatures.signer import encode_sentences
 
     makers = {"median": median_code, "itq": itq_code}
-    if kind not in makers:
-        raise UsageError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
+    find_name("learned code", kind, makers)
     require_own(output, "code.json")
     require_new(output, force)
     chosen = load_encoder(encoder)

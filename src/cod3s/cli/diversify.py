@@ -9,6 +9,7 @@ import typer
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
+from cod3s.options import find_name
 
 if TYPE_CHECKING:
     from cod3s.asking import Diversified
@@ -58,8 +59,7 @@ def diversify(
     from cod3s.asking import CompletionServer
     from cod3s.asking import diversify as ask_until_different
 
-    if api not in _APIS:
-        raise UsageError(f"no API is called {api!r}", hint=f"choose one of: {', '.join(_APIS)}")
+    find_name("API", api, _APIS)
     prices = _read_prices(price)
     answers = ask_until_different(
         CompletionServer(

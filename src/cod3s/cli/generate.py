@@ -95,7 +95,7 @@ def generate(
     if config.k > _MANY:
         say(f"{config.k} answers per source take about {config.k // DEFAULT.k} times as long as {DEFAULT.k}")
     generator = load(bundle)
-    chosen = _chosen_bins(generator, signature or [], like or [])
+    chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     skipped: list[int] = []
     given = ((source, chosen) for source in _read_sources(sources or [], input, column, skipped.append))
     counted = None if input or "-" in (sources or []) else len(sources or [])
@@ -136,12 +136,6 @@ def _read_sources(
         yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]
     if input:
         yield from read_sentences(input, column, skipped)
-
-
-def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
-    """The bins that the user names, None where stage 1 is to infer them."""
-    wanted = [*signatures, *(generator.signer.signatures(like) if like else [])]
-    return wanted or None
 
 
 def _watched(

@@ -1,5 +1,6 @@
 """`cod3s prepare`: pairs → a corpus folder of signed training shards."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -51,7 +52,7 @@ def prepare(
         require(module, "corpus")
     from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
-    from cod3s.corpus.manifest import as_json, remarks_on_splits
+    from cod3s.corpus.manifest import remarks_on_splits
 
     manifest, made = prepare_corpus(
         pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
@@ -61,7 +62,7 @@ def prepare(
     for remark in remarks_on_splits(manifest):
         say(remark)
     if json:
-        print_json(as_json(manifest))
+        print_json(asdict(manifest))
     else:
         _print_corpus(output, manifest)
 

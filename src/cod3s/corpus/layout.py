@@ -15,7 +15,6 @@ from cod3s.corpus.manifest import (
     NAME,
     InputFile,
     Manifest,
-    as_json,
     check_format,
     load_manifest,
 )
@@ -89,7 +88,7 @@ class CorpusFolder:
             begun.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
 
     def finish(self, manifest: Manifest) -> None:
-        (self.location / NAME).write_json(as_json(manifest))
+        (self.location / NAME).write_json(asdict(manifest))
         self.work.remove()
 
     def abandon(self) -> None:

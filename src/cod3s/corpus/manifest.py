@@ -5,7 +5,7 @@ It has no times and no local paths, so the same input gives the same manifest.
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -141,7 +141,7 @@ def load_manifest(corpus: Location) -> Manifest:
         inputs = [InputFile(**file) for file in content.pop("inputs")]
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{file.url} is not a manifest of this format_number: {error}") from error
+        raise FileFormatError(f"{file.url} is not a manifest of this format: {error}") from error
 
 
 def check_format(format_number: object, corpus: Location) -> None:
@@ -162,10 +162,6 @@ def used_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
-
-
-def as_json(manifest: Manifest) -> dict[str, Any]:
-    return asdict(manifest)
 
 
 def _relation(facts: dict[str, Any]) -> RelationFacts:

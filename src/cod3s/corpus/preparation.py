@@ -180,13 +180,11 @@ class _Run:
         return count_shared(connect(scratch, self._memory), train, held_out)
 
     def _sign(self, plan: Plan, folder: CorpusFolder, code: Code | None) -> None:
-        tasks = [folder.task(shard, self._wants_vectors(shard)) for shard in plan.shards]
+        with_bins = self._config.bins and self._config.encoder != NO_ENCODER
+        tasks = [folder.task(shard, with_bins and shard.split == "train") for shard in plan.shards]
         waiting = [(task,) for task in tasks if not task.done()]
         with self._stage("signing shards", len(waiting)) as progress:
             self._engine.run(partial(ShardWriter, self._config.encoder, code), waiting, progress)
-
-    def _wants_vectors(self, shard: Shard) -> bool:
-        return self._config.bins and self._config.encoder != NO_ENCODER and shard.split == "train"
 
     def _write_code(self, code: Code, encoder: Encoder, folder: CorpusFolder, scratch: Path) -> None:
         """Save the hyperplanes, so that a model trained on the corpus can sign as it does."""

@@ -67,6 +67,11 @@ def table_row(*values: object) -> tuple[Cell, ...]:
     return tuple(value if isinstance(value, Cell) else Cell((Part(str(value)),)) for value in values)
 
 
+def figure_text(value: float | None, form: str = "{:.3f}") -> str:
+    """A figure as printed; a dash if there is none."""
+    return NOTHING if value is None else form.format(value)
+
+
 def title_of(relation: str) -> str:
     """A relation as in the paper's tables."""
     return ARROWS.get(relation, relation)
@@ -173,7 +178,7 @@ def fidelity_table(summary: Summary) -> Table:
             if scores.control is None:
                 continue
             whole, other = scores.control.whole, scores.control.other_hamming
-            distances = f"{whole.hamming:.2f}", NOTHING if other is None else f"{other:.2f}"
+            distances = f"{whole.hamming:.2f}", figure_text(other, "{:.2f}")
             shares = f"{whole.bits_right:.3f}", f"{whole.in_bin:.3f}"
             rows.append(table_row(system, title_of(relation), *distances, *shares, whole.requests))
     note = (

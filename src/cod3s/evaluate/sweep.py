@@ -19,7 +19,7 @@ from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
-from cod3s.evaluate.report_tables import Table, markdown, table_row
+from cod3s.evaluate.report_tables import Table, figure_text, markdown, table_row
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
 from cod3s.files.disk import write_json, write_text
@@ -151,7 +151,7 @@ def sweep_table(swept: Sweep) -> Table:
     rows = []
     for point in swept.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
-        figures = [_shown(point.figures[name]) for name in FIGURES]
+        figures = [figure_text(point.figures[name]) for name in FIGURES]
         rows.append(table_row(*names, *figures, "front" if point.on_front else ""))
     note = (
         f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
@@ -201,7 +201,3 @@ def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors, load_encoder
-from cod3s.errors import Cod3sError, UsageError, did_you_mean
+from cod3s.errors import Cod3sError
+from cod3s.options import find_name
 from cod3s.records import ResultSet
 from cod3s.selection.candidates import (
     Pool,
@@ -155,9 +156,7 @@ def _open_source(
 
 def check_method(method: str) -> str:
     """`method` itself when it is one of METHODS; else a clear error."""
-    if method not in METHODS:
-        raise UsageError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
-    return method
+    return find_name("method", method, METHODS)
 
 
 def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:

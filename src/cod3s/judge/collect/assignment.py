@@ -42,7 +42,7 @@ class Assignment:
             return None
         seen = [item for item in given if item in self._known_checks]
         if position in self.check_positions(rater):
-            return self._shuffled_checks(rater)[len(seen)]
+            return sorted(self.checks, key=lambda check: self._draw(rater, check))[len(seen)]
         free = set(self.items).difference(given)
         if any(load.get(item, 0) < self.raters_per_item for item in self.items):
             free = {item for item in free if load.get(item, 0) < self.raters_per_item}
@@ -56,9 +56,6 @@ class Assignment:
         number = len(self.checks)
         bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []
         return {generator.randrange(low, high) + 1 for low, high in pairwise(bounds)}
-
-    def _shuffled_checks(self, rater: str) -> list[str]:
-        return sorted(self.checks, key=lambda check: self._draw(rater, check))
 
     def _draw(self, rater: str, item: str) -> bytes:
         return hashlib.sha256(f"{self.seed} {rater} {item}".encode()).digest()

@@ -115,7 +115,8 @@ class Store:
             if given and given[-1].score is None:
                 if given[-1].at >= free_before:
                     return given[-1]
-                _take_back(connection, rater, given.pop().item)
+                taken_back = and_(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == given.pop().item)
+                connection.execute(delete(ASSIGNMENTS).where(taken_back))
             item = choose([earlier.item for earlier in given], _load(connection, free_before))
             if item is None:
                 return None
@@ -176,10 +177,6 @@ def _given(connection: Connection, rater: str) -> list[Given]:
         .order_by(ASSIGNMENTS.c.place)
     )
     return [Given(**row) for row in connection.execute(wanted).mappings()]
-
-
-def _take_back(connection: Connection, rater: str, item: str) -> None:
-    connection.execute(delete(ASSIGNMENTS).where(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == item))
 
 
 def _load(connection: Connection, free_before: str) -> dict[str, int]:

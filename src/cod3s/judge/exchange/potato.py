@@ -6,12 +6,12 @@ The config is for Potato 2. The reader takes its `user_state.json` files (one pe
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError
-from cod3s.files.disk import open_text, read_json, write_text
+from cod3s.files.disk import open_text, read_json, write_json_lines, write_text
 from cod3s.judge.exchange.incoming import BadRow, Incoming
 from cod3s.judge.study.folder import Item, Study
 
@@ -23,9 +23,10 @@ _TIME = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")
 
 def write_project(folder: Path, study: Study, items: Sequence[Item]) -> None:
     """Write the items in the study's order, and a config for `potato start`."""
-    lines = [json.dumps({"id": item.id, "text": item.statement}, ensure_ascii=False) for item in items]
-    write_text(folder / ITEMS, "\n".join(lines) + "\n")
-    write_text(folder / CONFIG, _yaml(_config(study)))
+    write_json_lines(folder / ITEMS, ({"id": item.id, "text": item.statement} for item in items))
+    # JSON values are valid YAML.
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in _config(study).items()]
+    write_text(folder / CONFIG, "".join(lines))
 
 
 def read_annotations(path: Path) -> Iterator[Incoming | BadRow]:
@@ -62,12 +63,6 @@ def _config(study: Study) -> dict[str, Any]:
         ],
         "site_dir": "default",
     }
-
-
-def _yaml(config: Mapping[str, Any]) -> str:
-    """One key per line; JSON values are valid YAML."""
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in config.items()]
-    return "\n".join(lines) + "\n"
 
 
 def _read_state(file: Path) -> Iterator[Incoming | BadRow]:

@@ -86,7 +86,10 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     panels = figure.subplots(1, len(relations), squeeze=False)[0]
     for axes, relation in zip(panels, relations, strict=True):
         _panel(axes, results, relation, top)
-    shown = [name for name in MARKS if _shows(results, name)]
+    measured = {
+        name for by_name in results.systems.values() for system in by_name.values() for name in system.figures
+    }
+    shown = [name for name in MARKS if name in measured]
     labels = figure_labels(results.most_answers)
     handles = [_handle(name, labels[name]) for name in shown]
     if handles:
@@ -141,10 +144,6 @@ def _band(axes: Any, gold: GoldFigure, colour: str, name: str) -> None:
         fontsize=8,
         color=colour,
     )
-
-
-def _shows(results: Results, name: str) -> bool:
-    return any(name in system.figures for systems in results.systems.values() for system in systems.values())
 
 
 def _handle(name: str, label: str) -> Any:

@@ -7,7 +7,17 @@ they come from other models and other raters.
 from collections.abc import Mapping, Sequence
 
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
-from cod3s.evaluate.report_tables import ARROWS, EMPTY, NOTHING, Cell, Part, Table, table_row, title_of
+from cod3s.evaluate.report_tables import (
+    ARROWS,
+    EMPTY,
+    NOTHING,
+    Cell,
+    Part,
+    Table,
+    figure_text,
+    table_row,
+    title_of,
+)
 from cod3s.evaluate.summary import Figure
 from cod3s.judge.results.agreement import Agreement
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
@@ -108,11 +118,11 @@ def rater_table(analysis: Analysis) -> Table:
         table_row(
             rater.name,
             rater.ratings,
-            _number(rater.mean, "{:.2f}"),
-            _number(rater.median_seconds, "{:.1f} s"),
+            figure_text(rater.mean, "{:.2f}"),
+            figure_text(rater.median_seconds, "{:.1f} s"),
             f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING,
             Cell((Part(f"{rater.failed_checks} of {rater.checks}", strong=rater.failed_checks > 0),)),
-            _number(rater.gold_gap, "{:+.2f}"),
+            figure_text(rater.gold_gap, "{:+.2f}"),
             "; ".join(rater.reasons) or "no",
         )
         for rater in analysis.raters
@@ -148,7 +158,3 @@ def _alpha(agreement: Agreement) -> str:
     if agreement.low is None or agreement.high is None:
         return f"{agreement.alpha:.3f}"
     return f"{agreement.alpha:.3f} ({agreement.low:.3f} to {agreement.high:.3f})"
-
-
-def _number(value: float | None, form: str) -> str:
-    return NOTHING if value is None else form.format(value)
