@@ -10,14 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.manifest import (
-    FORMAT,
-    NAME,
-    InputFile,
-    Manifest,
-    check_format,
-    load_manifest,
-)
+from cod3s.corpus.manifest import FORMAT, NAME, InputFile, Manifest, check_format, load_manifest
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
@@ -80,8 +73,7 @@ class CorpusFolder:
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
             raise Cod3sError(
-                f"{self.location.url} already holds files, but no corpus",
-                hint="choose a new or an empty folder",
+                f"{self.location.url} already holds files, but no corpus", hint="choose a new or an empty folder"
             )
         else:
             inputs = [asdict(file) for file in self.inputs]

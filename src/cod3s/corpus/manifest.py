@@ -103,10 +103,7 @@ def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
         return f"it was prepared with --{split} 0", f"prepare it again with --{split} 100, say"
     if config.held_out != PrepareConfig.held_out:
         reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
-        return (
-            reason,
-            "prepare it again without --held-out, so that whole groups of pairs are held out",
-        )
+        return (reason, "prepare it again without --held-out, so that whole groups of pairs are held out")
     if pairs < _FEW_PAIRS:
         return f"there are only {pairs} pairs", f"give at least {_FEW_PAIRS} pairs"
     return (

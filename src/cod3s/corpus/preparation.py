@@ -21,14 +21,7 @@ from cod3s.corpus.filters import find_filters
 from cod3s.corpus.holdout import AtLeast, Line
 from cod3s.corpus.layout import CorpusFolder
 from cod3s.corpus.leakage import count_shared
-from cod3s.corpus.manifest import (
-    FunnelStep,
-    InputFile,
-    Manifest,
-    RelationFacts,
-    make_funnel,
-    used_versions,
-)
+from cod3s.corpus.manifest import FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations

@@ -11,13 +11,4 @@ from cod3s.selection.choose import (
     select,
 )
 
-__all__ = [
-    "AUTO",
-    "BITS",
-    "METHODS",
-    "Selected",
-    "Selection",
-    "check_method",
-    "default_min_hamming",
-    "select",
-]
+__all__ = ["AUTO", "BITS", "METHODS", "Selected", "Selection", "check_method", "default_min_hamming", "select"]

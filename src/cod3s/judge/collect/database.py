@@ -100,11 +100,7 @@ class Database:
 
         One lock for all writers is enough: a rating takes only as long as the disk, and people click slower.
         """
-        with (
-            self._turn,
-            self._engine.connect().execution_options(writing=True) as connection,
-            connection.begin(),
-        ):
+        with self._turn, self._engine.connect().execution_options(writing=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             yield connection

@@ -51,12 +51,7 @@ class Imported:
 
 
 def import_ratings(
-    store: Store,
-    study: Study,
-    items: Sequence[Item],
-    rows: Iterable[Incoming | BadRow],
-    *,
-    skip_bad: bool = False,
+    store: Store, study: Study, items: Sequence[Item], rows: Iterable[Incoming | BadRow], *, skip_bad: bool = False
 ) -> Imported:
     """Save the ratings; if one row is bad, none is saved, unless bad rows are to be skipped."""
     good, bad = check(rows, study, items)

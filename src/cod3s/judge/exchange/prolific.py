@@ -52,11 +52,7 @@ def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
         "external_study_url": f"{url.rstrip('/')}/?{parameters}",
         "prolific_id_option": "url_parameters",
         "completion_codes": [
-            {
-                "code": study.completion_code,
-                "code_type": "COMPLETED",
-                "actions": [{"action": "MANUALLY_REVIEW"}],
-            }
+            {"code": study.completion_code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
         ],
         "total_available_places": raters_needed(study, items),
         "estimated_completion_time": ceil(shown * _SECONDS / 60),
