@@ -1,4 +1,4 @@
-"""Measures encoders side by side in one run: rates as ratios, and agreement with a reference.
+"""Measure encoders side by side in one run: rates as ratios, and agreement with a reference.
 
 The machine is noisy, so the encoders take turns in short rounds and each ratio is a median over rounds.
 """

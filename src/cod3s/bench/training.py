@@ -1,4 +1,4 @@
-"""Measures training: pairs a second of a preset on made-up pairs, and how near the steps come to the limit.
+"""Measure training: pairs per second of a preset on made-up pairs, and how close the steps come to the limit.
 
 The limit is what a plain large matrix product reaches in the same run; torch counts the work of a step.
 """
@@ -39,7 +39,7 @@ class TrainingSpeed:
     name: str
     parameters: int  # that are trained
     pairs_per_second: float
-    gflops: float  # a second
+    gflops: float  # per second
     share: float
 
 

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 def encode(
     encoder: Annotated[
-        list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it. The first is the reference.")
+        list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable. The first is the reference.")
     ] = ["sbert", "fast", "fast-int8", "static"],  # noqa: B006 - typer copies the default
-    sentences: Annotated[int, typer.Option("--sentences", "-n", min=1, help="How many made-up sentences.")] = 2000,
+    sentences: Annotated[
+        int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")
+    ] = 2000,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Turns that each encoder takes.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
     json: JsonOption = False,
 ) -> None:
-    """Sentences a second of each encoder, and how far its vectors and bits agree with the first one's."""
+    """Sentences per second of each encoder, and how far its vectors and bits agree with those of the first."""
     from itertools import islice
 
     from cod3s.bench import bench_encoders, bench_sentences
@@ -72,9 +74,9 @@ def encode(
 def decode(
     shape: Annotated[str, typer.Option(help="paper, small or tiny: random weights.")] = "paper",
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
-    k: Annotated[int, typer.Option("-k", min=1, help="Answers of each.")] = 10,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of every sentence.")] = 12,
-    threads: Annotated[int | None, typer.Option(min=1, help="On both sides; default all cores.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Answers per source.")] = 10,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
+    threads: Annotated[int | None, typer.Option(min=1, help="On both sides; by default all cores.")] = None,
     bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
     json: JsonOption = False,
@@ -128,7 +130,7 @@ def decode(
 
 
 def train(
-    preset: Annotated[list[str], typer.Option(help="A preset of `cod3s train`; repeat it.")] = [  # noqa: B006
+    preset: Annotated[list[str], typer.Option(help="A preset of `cod3s train`; repeatable.")] = [  # noqa: B006
         "default",
         "warm",
         "small",
@@ -137,12 +139,12 @@ def train(
     batch_tokens: Annotated[
         int | None, typer.Option(min=64, help="For all of them; default each preset's own.")
     ] = None,
-    steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps of each.")] = 5,
-    threads: Annotated[int | None, typer.Option(min=1, help="Default all cores.")] = None,
+    steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
+    threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Pairs a second of training steps, and how near they come to the machine's limit for matrix products."""
+    """Pairs per second of training steps, and how close they come to the machine's limit for matrix products."""
     from cod3s.errors import require
 
     torch = require("torch", "train")
@@ -179,7 +181,7 @@ def train(
         )
         for row in speeds
     ]
-    columns = ("preset", "tokens a batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
+    columns = ("preset", "tokens per batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
     print_table("Training steps", columns, rows, settings_line(settings))
 
 
@@ -193,7 +195,7 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         )
         for row in stages
     ]
-    print_table("Seconds an input, stage by stage", columns, rows, settings)
+    print_table("Seconds per input, stage by stage", columns, rows, settings)
     grown = [
         (
             row.inputs,
@@ -205,5 +207,5 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         )
         for row in growth
     ]
-    heads = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
+    heads = ("inputs", "k", "seconds", "processor seconds", "per answer", "peak MB")
     print_table("Growth with inputs and k (weights in int8, computed in float32)", heads, grown, settings)

@@ -28,14 +28,14 @@ def diversify(
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers.")] = 10,
     strategy: Annotated[str, typer.Option(help="auto, resample, temperature, avoid or verbalized.")] = "auto",
     api: Annotated[str, typer.Option(help="chat, or completions for a model that continues text.")] = "chat",
-    budget: Annotated[int, typer.Option(min=1, help="Most calls.")] = 50,
+    budget: Annotated[int, typer.Option(min=1, help="At most this many calls.")] = 50,
     token_budget: Annotated[
-        int | None, typer.Option(min=1, help="Stop once prompts and answers took so many tokens.")
+        int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and answers.")
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Answers asked for per call.")] = 4,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 64,
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="Of the sampling.")] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1, help="Of the sampling.")] = 1.0,
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sampling setting.")] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sampling setting.")] = 1.0,
     key_env: Annotated[
         str, typer.Option(help="Environment variable that holds the server's key.")
     ] = _KEY_VARIABLE,
@@ -46,13 +46,13 @@ def diversify(
     ] = None,
     method: Annotated[str, typer.Option(help="How the k are chosen, as in select.")] = "auto",
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Sent to the server, which may heed it; one more per call.")
+        int | None, typer.Option(min=0, help="Sent to the server, which may use it; one higher per call.")
     ] = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
     json: JsonOption = False,
 ) -> None:
-    """Ask a model until k answers mean different things: ask, hash, keep what is new, ask again.
+    """Ask a model until k of its answers mean different things: ask, hash, keep what is new, ask again.
 
     Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. What it cost is printed on stderr at the end.
     """

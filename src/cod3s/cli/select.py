@@ -3,7 +3,7 @@
 import csv
 import json as json_library
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from cod3s.errors import FileFormatError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.files.tables import Table
+    from cod3s.files.tables import Row, Table
     from cod3s.selection import Selected, Selection
     from cod3s.selection.groups import Group
 
@@ -64,7 +64,8 @@ def select(
     opened = load_encoder(encoder)
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
-        show = _json_printer(table, group_by, show_duplicates) if json else _record_printer(table, show_duplicates)
+        if not json:
+            _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
             selection = choose(
                 [candidate.text for candidate in group.candidates],
@@ -78,7 +79,12 @@ def select(
                 score_weight=score_weight,
                 strict=strict,
             )
-            show(group, selection)
+            if json:
+                _print_selection(group, selection, table, group_by, show_duplicates)
+            else:
+                for selected in selection.selected:
+                    duplicates = _duplicates(group, selected) if show_duplicates else None
+                    _print_record(table, group.candidates[selected.index].row, duplicates)
             sys.stdout.flush()  # the reader of the pipe gets each group as soon as it is done
             advance(len(group.candidates))
             if group_by is None and not json:
@@ -101,68 +107,43 @@ def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Itera
         yield group
 
 
-Printer = Callable[["Group", "Selection"], None]
-
-
-def _json_printer(table: "Table", group_by: str | None, show_duplicates: bool) -> Printer:
-    """Print one JSON object per group; every selected candidate carries its whole record."""
-
-    def show(group: "Group", selection: "Selection") -> None:
-        record = asdict(selection)
-        for chosen, selected in zip(record["selected"], selection.selected, strict=True):
-            row = group.candidates[selected.index].row
-            whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
-            chosen |= {"line": row.line, "record": whole}
-            if show_duplicates:
-                chosen["duplicate_texts"] = _duplicates(group, selected)
-        print_json({**({} if group_by is None else {"group": group.value}), **record})
-
-    return show
-
-
-def _record_printer(table: "Table", show_duplicates: bool) -> Printer:
-    """Print the records as they came, in their own format; duplicates as one more field, or as lines with an =."""
-    if table.kind == "lines":
-        return lambda group, selection: _print_lines(group, selection, show_duplicates)
-    if table.kind == "jsonl":
-        return lambda group, selection: _print_objects(table, group, selection, show_duplicates)
-    return _cell_printer(table, show_duplicates)
-
-
-def _print_lines(group: "Group", selection: "Selection", show_duplicates: bool) -> None:
-    for selected in selection.selected:
-        print(group.candidates[selected.index].row.written)
-        for text in _duplicates(group, selected) if show_duplicates else ():
-            print(f"    = {text}")
-
-
-def _print_objects(table: "Table", group: "Group", selection: "Selection", show_duplicates: bool) -> None:
-    for selected in selection.selected:
+def _print_selection(
+    group: "Group", selection: "Selection", table: "Table", group_by: str | None, more: bool
+) -> None:
+    """Print one JSON object for the group; every selected candidate carries its whole record."""
+    record = asdict(selection)
+    for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
-        if not show_duplicates:
-            print(row.written)
-            continue
+        whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
+        chosen |= {"line": row.line, "record": whole}
+        if more:
+            chosen["duplicate_texts"] = _duplicates(group, selected)
+    print_json({**({} if group_by is None else {"group": group.value}), **record})
+
+
+def _print_header(table: "Table", more: bool) -> None:
+    if table.header:
+        if more:
+            _check_free(table, table.header, 1)
+        _print_cells(table, table.header + (["duplicates"] if more else []))
+
+
+def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
+    """Print a record as it came, in its own format; duplicates as one more field, or as lines with an =."""
+    if table.kind == "lines":
+        print("\n    = ".join([row.written, *(duplicates or ())]))
+    elif table.kind != "jsonl":
+        extra = [] if duplicates is None else [json_library.dumps(duplicates, ensure_ascii=False)]
+        _print_cells(table, row.record + extra)
+    elif duplicates is None:
+        print(row.written)
+    else:
         _check_free(table, row.record, row.line)
-        print_json({**row.record, "duplicates": _duplicates(group, selected)})
+        print_json({**row.record, "duplicates": duplicates})
 
 
-def _cell_printer(table: "Table", show_duplicates: bool) -> Printer:
-    tabs = table.kind == "tsv"
-
-    def write(cells: list[str]) -> None:
-        print("\t".join(cells)) if tabs else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
-
-    def show(group: "Group", selection: "Selection") -> None:
-        for selected in selection.selected:
-            cells = list(group.candidates[selected.index].row.record)
-            if show_duplicates:
-                cells.append(json_library.dumps(_duplicates(group, selected), ensure_ascii=False))
-            write(cells)
-
-    if show_duplicates:
-        _check_free(table, table.header, 1)
-    write(table.header + (["duplicates"] if show_duplicates else []))
-    return show
+def _print_cells(table: "Table", cells: list[str]) -> None:
+    print("\t".join(cells)) if table.kind == "tsv" else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
 
 
 def _check_free(table: "Table", names: Any, line: int) -> None:

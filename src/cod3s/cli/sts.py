@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def sts(
     file: Annotated[Path, typer.Argument(help="STSbenchmark, as TSV (the release) or CSV; - for stdin.")],
-    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it for more rows.")] = [  # noqa: B006 - typer copies the default
+    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",

@@ -147,7 +147,7 @@ def info(
         return
     rows = [
         ("name", facts.name),
-        ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} a token"),
+        ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} per token"),
         ("relations", ", ".join(f"{name} ({relation['template']})" for name, relation in facts.relations.items())),
         ("roles", ", ".join(sorted({role for roles in facts.models.values() for role in roles}))),
         ("models", ", ".join(sorted({name for roles in facts.models.values() for name in roles.values()}))),

@@ -200,7 +200,7 @@ def _is_verb_after(before: str, token: str) -> bool:
 
 
 def _is_noun_and_verb(noun: str, verb: str) -> bool:
-    """As in "my aunt knits": a noun that is no plural, then a word in -s."""
+    """As in "my aunt knits": a noun that is not a plural, then a word in -s."""
     return verb.endswith("s") and not noun.endswith("s") and verb not in lexicon.NO_VERB
 
 

@@ -1,4 +1,4 @@
-"""Select k candidates by one of the methods, and tell which others each chosen one stands for."""
+"""Select k candidates by one of the methods, and list the duplicates of each."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

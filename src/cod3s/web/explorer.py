@@ -1,4 +1,4 @@
-"""What the explorer can do for its clients, apart from HTTP: answer, compare, select, show bins and maps."""
+"""The work behind the explorer's routes: answer, compare, select, show bins and maps."""
 
 from collections.abc import Iterator
 from contextlib import suppress
