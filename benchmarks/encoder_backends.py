@@ -22,9 +22,8 @@ from transformers import AutoModel
 
 from cod3s.bench import bench_sentences
 from cod3s.encode import load_encoder
-from cod3s.encode.convert import convert_encoder
 from cod3s.encode.protocol import length_sorted_batches, unit
-from cod3s.encode.weights import minilm_folder
+from cod3s.encode.weights import convert_encoder, minilm_folder
 from cod3s.signatures import random_code
 
 ROUNDS = 5

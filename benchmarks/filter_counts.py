@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cod3s.cli.output import print_table
 from cod3s.corpus.conditions import Filter
-from cod3s.corpus.database import connect
 from cod3s.corpus.filters import find_filters, removed_by
+from cod3s.corpus.sql import connect
 
 
 def count(corpus: Path, filters: list[Filter]) -> dict[str, list[int]]:

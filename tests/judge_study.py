@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from cod3s.judge.collect.app import ServerOptions, create_app
-from cod3s.judge.collect.store import Store
+from cod3s.judge.collect.rating_store import Store
+from cod3s.judge.collect.server import ServerOptions, create_app
 from cod3s.judge.study.design import Design, Made, make_study
 from cod3s.judge.study.folder import Item, Study
 

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from cod3s.bins import Atlas, BinsFacts, open_bins
 from cod3s.bins.atlas import flatten
-from cod3s.bins.store import write_bins
+from cod3s.bins.file import write_bins
 from cod3s.errors import SignatureError
 from cod3s.model.transformer import signature_sketches
 from cod3s.records import Bin

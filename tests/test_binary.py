@@ -9,7 +9,7 @@ import pytest
 
 from cod3s.errors import FileFormatError
 from cod3s.files.disk import open_text
-from cod3s.files.sentences import read_sentences
+from cod3s.files.tables import read_sentences
 from conftest import Run
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.bins import BinsFile, BinStatistics, build_bins, open_bins
-from cod3s.bins.build import choose_samples
+from cod3s.bins.binning import choose_samples
 from cod3s.bins.medoids import group_medoids
 from cod3s.errors import BinsError, Cod3sError, SignatureError
 from cod3s.signatures import from_text, hamming, pack, random_code, to_text

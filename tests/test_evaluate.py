@@ -15,9 +15,9 @@ from cod3s.evaluate.items import EvaluationData, Item, read_data
 from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.outputs import read_outputs, read_systems, write_outputs
 from cod3s.evaluate.report import METRICS, PAGE, TABLES, write_report
+from cod3s.evaluate.report_tables import all_tables, distinct_table, diversity_table
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
-from cod3s.evaluate.tables import all_tables, distinct_table, diversity_table
 from cod3s.metrics.lexical import bleu_diversity
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import random_code

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cod3s.corpus.database import connect
 from cod3s.corpus.filters import FILTERS, PRESETS, find_filters, removed_by
 from cod3s.corpus.manifest import make_funnel
+from cod3s.corpus.sql import connect
 from cod3s.errors import Cod3sError, SentenceError
 from cod3s.text import clean
 

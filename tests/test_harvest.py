@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.corpus.read import Reader, Tally
 from cod3s.errors import Cod3sError, FileFormatError, UsageError
 from cod3s.files.locations import locate

@@ -24,13 +24,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
-from cod3s.judge.collect.app import Throttle
 from cod3s.judge.collect.assignment import Assignment, assignment_of
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
+from cod3s.judge.collect.server import Throttle
 from cod3s.judge.study.design import Made
 from cod3s.judge.study.folder import (
     CHECK,
@@ -265,11 +265,11 @@ def test_assignment_is_balanced_in_whatever_order_raters_come(
     assert all(set(rule.checks) <= set(one) for one in own.values() if len(one) == rule.total)
 
 
-def test_checks_are_spread_over_a_raters_work_at_places_of_their_own() -> None:
+def test_checks_are_spread_over_a_raters_work_at_positions_of_their_own() -> None:
     rule = Assignment(7, 4, 30, tuple(f"i{n}" for n in range(60)), ("c1", "c2", "c3"))
-    places = {rater: sorted(rule.check_places(f"r{rater}")) for rater in range(20)}
-    assert all(a <= 11 < b <= 22 < c <= 33 for a, b, c in places.values())
-    assert len(set(map(tuple, places.values()))) > 10
+    positions = {rater: sorted(rule.check_positions(f"r{rater}")) for rater in range(20)}
+    assert all(a <= 11 < b <= 22 < c <= 33 for a, b, c in positions.values())
+    assert len(set(map(tuple, positions.values()))) > 10
 
 
 def test_raters_see_other_orders_and_the_same_seed_gives_the_same() -> None:
@@ -309,22 +309,29 @@ def join(store: Store, name: str) -> str:
     return store.admit(Rater(name, "page", timestamp(), name=name), token_hash(name)).id
 
 
+def load_of(store: Store, free_before: str) -> dict[str, int]:
+    """The number of raters per item, as `give` tells it to the rule that chooses."""
+    loads: list[dict[str, int]] = []
+    store.give("nobody", lambda _items, load: loads.append(dict(load)), free_before=free_before)
+    return loads[0]
+
+
 def test_the_latest_rating_counts_and_the_earlier_ones_are_kept(store: Store) -> None:
     join(store, "ada")
     for score, key in ((2, "first"), (5, "second")):
-        store.rate(Rating("ada", "i1", score, 1.5, timestamp(), key=key))
+        store.add([], [Rating("ada", "i1", score, 1.5, timestamp(), key=key)])
     assert [(rating.score, rating.revision) for rating in store.ratings()] == [(5, 2)]
-    assert [(rating.score, rating.revision) for rating in store.history()] == [(2, 1), (5, 2)]
+    assert [(rating.score, rating.revision) for rating in store.ratings(every_revision=True)] == [(2, 1), (5, 2)]
 
 
 def test_a_click_that_is_sent_again_changes_nothing_even_when_it_comes_late(store: Store) -> None:
     join(store, "ada")
     first = Rating("ada", "i1", 2, 1.0, timestamp(), key="first")
-    store.rate(first)
-    store.rate(replace(first, score=5, key="second"))
-    assert store.rate(first).revision == 1
+    store.add([], [first])
+    store.add([], [replace(first, score=5, key="second")])
+    assert store.add([], [first]) == 0
     assert [rating.score for rating in store.ratings()] == [5]
-    assert len(store.history()) == 2
+    assert len(store.ratings(every_revision=True)) == 2
 
 
 def test_an_open_item_stays_until_it_is_rated_or_too_old(store: Store) -> None:
@@ -338,11 +345,11 @@ def test_an_open_item_stays_until_it_is_rated_or_too_old(store: Store) -> None:
 
     first = give(LONG_AGO)
     assert give(LONG_AGO) == first
-    assert store.load(free_before=LONG_AGO) == {first: 1}
-    assert store.load(free_before=NEVER) == {}, "given long ago and not rated: free for others"
+    assert load_of(store, LONG_AGO) == {first: 1}
+    assert load_of(store, NEVER) == {}, "given long ago and not rated: free for others"
     assert give(NEVER) in rule.items
     assert len(store.given("ada")) == 1
-    store.rate(Rating("ada", give(LONG_AGO), 3, 1.0, timestamp(), key="k"))
+    store.add([], [Rating("ada", give(LONG_AGO), 3, 1.0, timestamp(), key="k")])
     assert give(LONG_AGO) != first
     assert [one.score for one in store.given("ada")] == [3, None]
 
@@ -371,7 +378,7 @@ def test_adding_from_elsewhere_twice_adds_once_and_a_failure_adds_nothing(store:
         store.add(
             [], [Rating("x", "i9", 1, 0.0, timestamp(), key="new"), Rating("nobody", "i1", 1, 0.0, "", key="k")]
         )
-    assert len(store.history()) == 3
+    assert len(store.ratings(every_revision=True)) == 3
 
 
 def test_finishing_is_noted_once(store: Store) -> None:
@@ -418,12 +425,12 @@ def test_the_store_holds_what_a_plain_dictionary_would(
         for name in "ab":
             join(store, name)
         for rater, item, score, key in clicks:
-            store.rate(Rating(rater, item, score, 1.0, timestamp(), key=str(key)))
+            store.add([], [Rating(rater, item, score, 1.0, timestamp(), key=str(key))])
             if (rater, item, key) not in keys:
                 latest[rater, item] = score
                 keys.add((rater, item, key))
         assert {(one.rater, one.item): one.score for one in store.ratings()} == latest
-        assert len(store.history()) == len(keys)
+        assert len(store.ratings(every_revision=True)) == len(keys)
 
 
 def rate_all(store: Store, rater: str, rule: Assignment) -> int:
@@ -432,8 +439,8 @@ def rate_all(store: Store, rater: str, rule: Assignment) -> int:
     number = 0
     while found := store.give(rater, lambda own, load: rule.next(rater, own, load), free_before=LONG_AGO):
         click = Rating(rater, found.item, number % 6, 0.5, timestamp(), key=f"click {number}")
-        store.rate(click)
-        store.rate(click)
+        store.add([], [click])
+        store.add([], [click])
         number += 1
     return number
 
@@ -450,7 +457,9 @@ def check_balance(store: Store, rule: Assignment, raters: int) -> None:
     One or two may still be missing at the end: the last rater cannot rate an item twice.
     """
     ratings = store.ratings()
-    assert len({(one.rater, one.item) for one in ratings}) == len(ratings) == len(store.history())
+    assert (
+        len({(one.rater, one.item) for one in ratings}) == len(ratings) == len(store.ratings(every_revision=True))
+    )
     assert len(ratings) == sum(one.score is not None for own in store.raters() for one in store.given(own.id))
     load = Counter(one.item for one in ratings)
     assert max(load.values()) == rule.raters_per_item
@@ -813,7 +822,7 @@ def test_a_killed_server_loses_no_rating_that_it_acknowledged(made: Made, tmp_pa
         assert process.wait(30) == -signal.SIGKILL
     assert len(acknowledged) > 20
     with open_store(url, made.study) as store:
-        kept = {rating.key: rating.score for rating in store.history()}
+        kept = {rating.key: rating.score for rating in store.ratings(every_revision=True)}
         assert acknowledged.items() <= kept.items()
         assert len(kept) <= len(acknowledged) + 1, "at most the one that was on its way"
     with server_process(folder, "--database", url) as (_, address):

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.exchange import mturk, potato, prolific, rating_files
 from cod3s.judge.exchange.incoming import BadRow, Incoming, import_ratings
 from cod3s.judge.exchange.rating_files import read_ratings, safe_cell
@@ -134,10 +134,10 @@ def test_results_of_a_batch_come_back_and_twice_is_once(tmp_path: Path, store: S
     assert {rater for rater, _ in found} == set(WORKERS)
     assert {item for _, item in found} == {item.id for item in ITEMS}
     assert {rating.seconds for rating in store.ratings()} == {80 / 8}
-    history = store.history()
+    history = store.ratings(every_revision=True)
     again = import_ratings(store, STUDY, ITEMS, mturk.read_results(results))
     assert again.added == 0
-    assert store.history() == history
+    assert store.ratings(every_revision=True) == history
     assert len(store.raters()) == 2
 
 
@@ -204,7 +204,7 @@ def test_damaged_annotations_are_named(tmp_path: Path) -> None:
     (tmp_path / "ann" / "user_state.json").write_text(json.dumps(content))
     (tmp_path / "ann" / "annotated_instances.jsonl").write_text('{"id": "i1"}\nnot json\n')
     found = list(potato.read_annotations(tmp_path))
-    assert [row.place.split(", ")[1] for row in found] == ["line 1", "line 2", "item i1", "item i2"]
+    assert [row.location.split(", ")[1] for row in found] == ["line 1", "line 2", "item i1", "item i2"]
     assert all(isinstance(row, BadRow) for row in found)
 
 
@@ -240,7 +240,7 @@ def test_a_bad_row_keeps_all_out_and_is_named_with_its_line(
     assert store.ratings() == []
     assert store.raters() == []
     done = import_ratings(store, STUDY, ITEMS, read_ratings(path), skip_bad=True)
-    assert (done.added, [own.place for own in done.bad]) == (2, ["line 3"])
+    assert (done.added, [row.location for row in done.bad]) == (2, ["line 3"])
 
 
 def test_many_bad_rows_are_counted_and_the_first_are_named(tmp_path: Path, store: Store) -> None:
@@ -259,7 +259,7 @@ def test_a_corrected_file_changes_only_what_was_corrected(tmp_path: Path, store:
     path.write_text(f"rater,item,score\na,{ITEMS[0].id},4\na,{ITEMS[1].id},2\n")
     assert import_ratings(store, STUDY, ITEMS, read_ratings(path)).added == 1
     assert scores(store) == {("a", ITEMS[0].id): 4, ("a", ITEMS[1].id): 2}
-    assert len(store.history()) == 3
+    assert len(store.ratings(every_revision=True)) == 3
     path.write_text(f"rater,item,score\na,{ITEMS[0].id},3\na,{ITEMS[1].id},2\n")  # and back again
     assert import_ratings(store, STUDY, ITEMS, read_ratings(path)).added == 1
     assert scores(store)["a", ITEMS[0].id] == 3
@@ -293,7 +293,7 @@ def filled(store: Store) -> dict[str, str]:
 def test_exported_ratings_are_anonymous_and_complete(tmp_path: Path, store: Store) -> None:
     names = filled(store)
     rows = rating_files.rating_rows(ITEMS, store.ratings(), names)
-    rating_files.write_ratings_csv(tmp_path / "r.csv", rows)
+    rating_files.write_csv(tmp_path / "r.csv", rating_files.COLUMNS, rows)
     rating_files.write_ratings_parquet(tmp_path / "r.parquet", rows)
     text = (tmp_path / "r.csv").read_text()
     for secret in ("Alice", "5f0prolificid", "id-one", "id-two", "2020-01"):
@@ -309,11 +309,13 @@ def test_exported_ratings_are_anonymous_and_complete(tmp_path: Path, store: Stor
 
 def test_our_own_export_comes_back_as_the_same_ratings(tmp_path: Path, store: Store) -> None:
     names = filled(store)
-    rating_files.write_ratings_csv(tmp_path / "r.csv", rating_files.rating_rows(ITEMS, store.ratings(), names))
-    history = store.history()
+    rating_files.write_csv(
+        tmp_path / "r.csv", rating_files.COLUMNS, rating_files.rating_rows(ITEMS, store.ratings(), names)
+    )
+    history = store.ratings(every_revision=True)
     done = import_ratings(store, STUDY, ITEMS, read_ratings(tmp_path / "r.csv"))
     assert (done.ratings, done.added) == (2 * len(ITEMS), 0)
-    assert store.history() == history
+    assert store.ratings(every_revision=True) == history
     assert len(store.raters()) == 2
     with open_store(f"sqlite:///{tmp_path / 'other.sqlite'}", STUDY) as other:
         assert import_ratings(other, STUDY, ITEMS, read_ratings(tmp_path / "r.csv")).added == 2 * len(ITEMS)
@@ -326,9 +328,8 @@ def test_simulated_ratings_stay_simulated_and_among_themselves(tmp_path: Path, s
     rater = Rater("one", SIMULATED, "2020-01-01", external="one")
     store.add([rater], [Rating("one", ITEMS[0].id, 3, 1.0, "2020-01-01", key="k")])
     path = tmp_path / "r.csv"
-    rating_files.write_ratings_csv(
-        path, rating_files.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters()))
-    )
+    rows = rating_files.rating_rows(ITEMS, store.ratings(), pseudonyms(STUDY, store.raters()))
+    rating_files.write_csv(path, rating_files.COLUMNS, rows)
     with open_store(f"sqlite:///{tmp_path / 'other.sqlite'}", STUDY) as other:
         import_ratings(other, STUDY, ITEMS, read_ratings(path))
         assert [own.origin for own in other.raters()] == [SIMULATED]
@@ -348,7 +349,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 def test_formulas_from_a_models_answers_are_texts_in_the_export(tmp_path: Path) -> None:
     item = Item("i1", ANSWER, "=HYPERLINK(1), so.", "effect", "=HYPERLINK(1)", "-1", of=(Credit("@x", 1, None),))
     rows = rating_files.rating_rows([item], [Rating("r", "i1", 3, 1.0, "2020")], {"r": "r-1"})
-    rating_files.write_ratings_csv(tmp_path / "r.csv", rows)
+    rating_files.write_csv(tmp_path / "r.csv", rating_files.COLUMNS, rows)
     with (tmp_path / "r.csv").open(newline="") as stream:
         row = next(csv.DictReader(stream))
     assert (row["statement"], row["source"], row["target"]) == (

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.study.design import Made
 from judge_study import SYSTEMS, a_made_study, served
 
@@ -35,7 +35,7 @@ class Site:
 
     def scores(self) -> list[int]:
         """The scores of all raters, in the order in which they were given first."""
-        first = {(one.rater, one.item): one.at for one in reversed(self.store.history())}
+        first = {(one.rater, one.item): one.at for one in reversed(self.store.ratings(every_revision=True))}
         return [one.score for one in sorted(self.store.ratings(), key=lambda one: first[one.rater, one.item])]
 
 
@@ -143,7 +143,7 @@ def test_going_back_changes_a_rating_and_a_reload_goes_on(serve: Serve, open_pag
     page.reload()
     expect(page.locator("#count")).to_have_text(f"3 of {TOTAL}")
     assert site.scores() == [0, 1]
-    assert [one.score for one in site.store.history() if one.revision == 2] == [0]
+    assert [one.score for one in site.store.ratings(every_revision=True) if one.revision == 2] == [0]
 
 
 def test_the_link_goes_on_in_another_browser_and_the_address_alone_in_the_same(
@@ -192,7 +192,7 @@ def test_a_rating_is_sent_again_until_it_is_acknowledged_and_saved_once(serve: S
     expect(page.locator("#count")).to_have_text(f"2 of {TOTAL}")
     assert len(attempts) == 3
     assert len(set(attempts)) == 1, "every attempt is the same click"
-    assert [(one.score, one.revision) for one in site.store.history()] == [(5, 1)]
+    assert [(one.score, one.revision) for one in site.store.ratings(every_revision=True)] == [(5, 1)]
 
 
 def test_a_double_click_rates_one_statement(serve: Serve, open_page: Open) -> None:
@@ -290,8 +290,10 @@ def test_the_administrator_needs_the_token_and_sees_the_raters(serve: Serve, bro
         page.get_by_label("admin token").fill("wrong")
         page.get_by_role("button", name="Open").click()
         expect(page.get_by_role("alert")).to_contain_text("not the admin token")
+        assert page.locator("#raters tr").count() == 0, "a wrong token shows nobody"
         page.get_by_label("admin token").fill(site.made.admin_token)
         page.get_by_role("button", name="Open").click()
         expect(page.locator("#raters tr")).to_have_count(1)
         expect(page.locator("#raters")).to_contain_text("<b>Ada</b>")  # shown as text, not run as markup
         expect(page.locator("#figures")).to_contain_text("12 wanted")
+        assert page.locator("#raters b").count() == 0

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from typer.main import get_command
 
-from cod3s.cli.app import app
-from cod3s.corpus.config import PrepareConfig
+from cod3s.cli.main import app
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
 from cod3s.options import BITS, SEED, check_options, option, options_of, seed_option, with_values

@@ -89,7 +89,7 @@ def test_the_large_steps_are_functions_too() -> None:
 
 def test_the_command_line_starts_without_heavy_libraries() -> None:
     heavy = "('torch', 'transformers', 'pyarrow', 'duckdb', 'ctranslate2', 'pydantic', 'numpy')"
-    program = f"import cod3s.cli.app, sys; print([name for name in {heavy} if name in sys.modules])"
+    program = f"import cod3s.cli.main, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

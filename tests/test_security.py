@@ -13,15 +13,15 @@ from playwright.sync_api import Browser, expect
 from typer.testing import CliRunner
 
 from browser import chromium
-from cod3s.cli.app import app as command_line
+from cod3s.cli.main import app as command_line
 from cod3s.decode.generator import load
 from cod3s.encode import load_encoder
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.report import PAGE, write_report
-from cod3s.judge.collect.app import ServerOptions, create_app
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
+from cod3s.judge.collect.server import ServerOptions, create_app
 from cod3s.judge.exchange.mturk import write_batch
 from cod3s.judge.results.analysis import analyse
 from cod3s.judge.results.rating_report import write_report as write_study_report

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.tables import Table, kind_of
-from cod3s.selection.reader import open_candidates, read_groups
+from cod3s.selection.groups import open_candidates, read_groups
 from conftest import Run
 
 LINES = "He called a locksmith.\nhe called a locksmith\nShe slept in the car.\n\nHe was late for work.\n"

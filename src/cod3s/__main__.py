@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; it is imported in here, because Ctrl-C may come while it is."""
     try:
-        from cod3s.cli.app import main as run
+        from cod3s.cli.main import main as run
 
         run()
     except KeyboardInterrupt:

@@ -3,8 +3,9 @@
 Sizes are limited, because an agent may send anything: a call that asks for more gets an error with the limit.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,21 +38,13 @@ def make_server(bundle: Path | None = None) -> Any:
 
         return load(bundle)
 
-    def refuse(error: Cod3sError) -> Exception:
-        hint = f" ({error.hint})" if error.hint else ""
-        refusal: Exception = exceptions.ToolError(f"{error.message}{hint}")
-        return refusal
-
     def generate(
         source: Annotated[str, Field(max_length=MOST_CHARACTERS, description="A sentence, such as a cause.")],
         relation: Annotated[str, Field(description="`effect`: what follows; `cause`: what led to it.")] = "effect",
         k: Annotated[int, Field(ge=1, le=MOST_ANSWERS, description="How many answers.")] = 5,
     ) -> dict[str, Any]:
         """Write k effects or causes of a sentence that mean different things."""
-        try:
-            return asdict(generator().generate(source, relation=relation, k=k))
-        except Cod3sError as error:
-            raise refuse(error) from error
+        return asdict(generator().generate(source, relation=relation, k=k))
 
     def select(
         candidates: Annotated[list[Text], Field(max_length=MOST_CANDIDATES, description="Texts, best first.")],
@@ -64,10 +57,7 @@ def make_server(bundle: Path | None = None) -> Any:
         """Keep k of the candidates so that they mean different things."""
         from cod3s.selection import select as choose
 
-        try:
-            return choose(candidates, k, scores=scores).to_dict()
-        except Cod3sError as error:
-            raise refuse(error) from error
+        return choose(candidates, k, scores=scores).to_dict()
 
     def sign(
         sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
@@ -76,16 +66,21 @@ def make_server(bundle: Path | None = None) -> Any:
         """Sign sentences; for up to 50 of them also tell how far each pair lies apart."""
         from cod3s.signatures.signer import sign as sign_sentences
 
-        try:
-            signed = sign_sentences(
-                sentences, encoder="static", bits=bits, with_pairs=len(sentences) <= MOST_COMPARED
-            )
-            return asdict(signed)
-        except Cod3sError as error:
-            raise refuse(error) from error
+        with_pairs = len(sentences) <= MOST_COMPARED
+        return asdict(sign_sentences(sentences, encoder="static", bits=bits, with_pairs=with_pairs))
+
+    def explained(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        @wraps(tool)
+        def call(**arguments: Any) -> dict[str, Any]:
+            try:
+                return tool(**arguments)
+            except Cod3sError as error:
+                raise exceptions.ToolError(error.message + (f" ({error.hint})" if error.hint else "")) from error
+
+        return call
 
     for tool in (generate, select, sign):
-        server.tool()(tool)
+        server.tool()(explained(tool))
     return server
 
 

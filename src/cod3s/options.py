@@ -1,6 +1,6 @@
 """Declare each option once, in its config field: default, bounds, choices and help.
 
-The command line (`cod3s.cli.options`) and the web requests (`cod3s.web.requests`) are derived from the fields.
+The command line (`cod3s.cli.parameters`) and the web requests (`cod3s.web.requests`) are derived from the fields.
 """
 
 from collections.abc import Collection, Iterable
@@ -106,8 +106,8 @@ def seed_option(help: str, **more: Any) -> Any:
 def options_of(config: type) -> dict[str, Option]:
     """The options of a config class by name, in the order of its fields."""
     hints = get_type_hints(config)
-    declared = (one for one in fields(config) if _KEY in one.metadata)
-    return {one.name: _option(one, hints[one.name]) for one in declared}
+    declared = (field for field in fields(config) if _KEY in field.metadata)
+    return {field.name: _option(field, hints[field.name]) for field in declared}
 
 
 def check_options(config: Any) -> None:
@@ -120,7 +120,7 @@ def check_options(config: Any) -> None:
 
 def with_values(config: Config, what: str, values: dict[str, Any]) -> Config:
     """A copy of `config` with some values changed; an unknown name is an error that suggests the nearest."""
-    known = [one.name for one in fields(config)]  # type: ignore[arg-type]
+    known = [field.name for field in fields(config)]  # type: ignore[arg-type]
     for name in values:
         if name not in known:
             raise UsageError(f"{what} has no option {name!r}", hint=did_you_mean(name, known))

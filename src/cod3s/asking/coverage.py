@@ -1,4 +1,4 @@
-"""Estimate how much of what a generator says has been heard, by Good and Turing, with calls as the draws.
+"""Estimate how much of what a generator can say has been seen (Good and Turing, with calls as the draws).
 
 Calls are counted, not texts, because the texts of one call depend on each other: a beam never repeats itself,
 and a generator that always returns the same ten answers brings nothing new, however many texts that makes.

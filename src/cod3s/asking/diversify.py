@@ -1,17 +1,14 @@
-"""Ask a generator until k answers lie apart, then choose the k best.
-
-The loop is written twice, for functions and for coroutines; what was heard and when to stop is kept by `Inquiry`.
-"""
+"""Ask a generator until k answers lie apart, then choose the k best; one call at a time, or several at once."""
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from cod3s.asking.diversified import Diversified, Tokens
 from cod3s.asking.inquiry import MIN_GAIN, Inquiry
 from cod3s.asking.replies import Answered, Failed, read_reply
-from cod3s.asking.result import Diversified, Tokens
-from cod3s.asking.strategies import Call, Strategy, open_strategy
+from cod3s.asking.strategies import Call, open_strategy
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError
 from cod3s.selection import AUTO, BITS
@@ -48,7 +45,6 @@ def diversify(
     reported; three in a row end the asking. `token_budget` needs a generator that counts tokens, such as
     CompletionServer.
     """
-    plan = open_strategy(strategy, generate)
     inquiry = Inquiry(
         k,
         budget=budget,
@@ -60,10 +56,9 @@ def diversify(
         encoder=encoder,
         seed=seed,
     )
-    spent = _Meter(generate)
-    while not inquiry.stopped:
-        call = plan.plan(prompt, inquiry.kept())
-        _hear(inquiry, plan, call, _attempt(generate, call), spent, watch)
+    rounds = _Rounds(generate, prompt, strategy, inquiry, watch)
+    while calls := rounds.plan(1):
+        rounds.hear(calls, [_attempt(generate, call) for call in calls])
     return inquiry.conclude(prompt)
 
 
@@ -90,7 +85,6 @@ async def diversify_async(
     """
     if concurrency < 1:
         raise Cod3sError(f"{concurrency} calls at once were asked for", hint="allow at least 1")
-    plan = open_strategy(strategy, generate)
     inquiry = Inquiry(
         k,
         budget=budget,
@@ -102,40 +96,45 @@ async def diversify_async(
         encoder=encoder,
         seed=seed,
     )
-    spent = _Meter(generate)
-    while not inquiry.stopped:
-        kept = inquiry.kept()
-        calls = [plan.plan(prompt, kept) for _ in range(min(concurrency, inquiry.left))]
-        replies = await asyncio.gather(*(_attempt_async(generate, call) for call in calls))
-        for call, reply in zip(calls, replies, strict=True):
-            _hear(inquiry, plan, call, reply, spent, watch)
+    rounds = _Rounds(generate, prompt, strategy, inquiry, watch)
+    while calls := rounds.plan(concurrency):
+        rounds.hear(calls, await asyncio.gather(*(_attempt_async(generate, call) for call in calls)))
     return inquiry.conclude(prompt)
 
 
-class _Meter:
-    """Tokens that a generator spent since the asking began, where it counts them."""
+class _Rounds:
+    """Plans each round of calls by a strategy, and tells inquiry, strategy and watcher what it brought."""
 
-    def __init__(self, generate: Any) -> None:
+    def __init__(
+        self, generate: Callable[[str], Any], prompt: str, strategy: str, inquiry: Inquiry, watch: Watch | None
+    ) -> None:
+        self._strategy = open_strategy(strategy, generate)
+        self._prompt, self._inquiry, self._watch = prompt, inquiry, watch
         self._count: Callable[[], Tokens] | None = getattr(generate, "tokens_spent", None)
         self._start = self._count() if self._count else Tokens()
 
-    def tokens(self) -> Tokens | None:
+    def plan(self, most: int) -> list[Call]:
+        """Up to `most` calls within the budget; none when the asking is over."""
+        if self._inquiry.stopped:
+            return []
+        kept = self._inquiry.kept()
+        return [self._strategy.plan(self._prompt, kept) for _ in range(min(most, self._inquiry.left))]
+
+    def hear(self, calls: Sequence[Call], replies: Sequence[Answered | Failed]) -> None:
+        for call, reply in zip(calls, replies, strict=True):
+            tokens, before = self._tokens(), self._inquiry.tokens
+            new_bins = self._inquiry.hear(reply, call.strategy, tokens)
+            cost = (tokens.total if tokens else 0) - (before.total if before else 0)
+            self._strategy.learn(call, new_bins, cost)
+            if self._watch is not None:
+                self._watch(self._inquiry)
+
+    def _tokens(self) -> Tokens | None:
+        """What the generator spent since the asking began, if it counts tokens."""
         if self._count is None:
             return None
-        now = self._count()
-        return Tokens(
-            now.prompt - self._start.prompt, now.completion - self._start.completion, estimated=now.estimated
-        )
-
-
-def _hear(
-    inquiry: Inquiry, plan: Strategy, call: Call, reply: Answered | Failed, spent: _Meter, watch: Watch | None
-) -> None:
-    tokens, before = spent.tokens(), inquiry.tokens
-    new_bins = inquiry.hear(reply, call.strategy, tokens)
-    plan.learn(call, new_bins, (tokens.total if tokens else 0) - (before.total if before else 0))
-    if watch is not None:
-        watch(inquiry)
+        now, start = self._count(), self._start
+        return Tokens(now.prompt - start.prompt, now.completion - start.completion, estimated=now.estimated)
 
 
 def _adjusted(generate: Callable[[str], Any], call: Call) -> Callable[[str], Any]:
@@ -147,9 +146,7 @@ def _adjusted(generate: Callable[[str], Any], call: Call) -> Callable[[str], Any
 
 def _attempt(generate: Callable[[str], Any], call: Call) -> Answered | Failed:
     try:
-        value = _adjusted(generate, call)(call.prompt)
-        # A generator function runs while its items are taken, so that is part of the attempt.
-        value = list(value) if inspect.isgenerator(value) else value
+        value = _listed(_adjusted(generate, call)(call.prompt))
     except Exception as error:
         return _failed(error)
     return read_reply(value, call.read)
@@ -157,21 +154,22 @@ def _attempt(generate: Callable[[str], Any], call: Call) -> Answered | Failed:
 
 async def _attempt_async(generate: Callable[[str], Any], call: Call) -> Answered | Failed:
     try:
-        value = await _call(_adjusted(generate, call), call.prompt)
+        adjusted = _adjusted(generate, call)
+        if inspect.iscoroutinefunction(adjusted):
+            value = await adjusted(call.prompt)
+        else:
+            value = _listed(await asyncio.to_thread(adjusted, call.prompt))
+            value = await value if isinstance(value, Awaitable) else value
     except Exception as error:
         return _failed(error)
     return read_reply(value, call.read)
 
 
+def _listed(value: Any) -> Any:
+    """The items of a generator function, which runs (and may fail) while they are taken; else the value itself."""
+    return list(value) if inspect.isgenerator(value) else value
+
+
 def _failed(error: Exception) -> Failed:
     reason = error.message if isinstance(error, Cod3sError) else f"{type(error).__name__}: {error}"
     return Failed(reason, error, final=getattr(error, "final", False))
-
-
-async def _call(generate: Callable[[str], Any], prompt: str) -> Any:
-    if inspect.iscoroutinefunction(generate):
-        return await generate(prompt)
-    value = await asyncio.to_thread(generate, prompt)
-    if isinstance(value, Awaitable):
-        return await value
-    return list(value) if inspect.isgenerator(value) else value

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from cod3s.asking.coverage import Coverage, measure_coverage
+from cod3s.asking.diversified import Diversified, Tokens
 from cod3s.asking.replies import Answered, Failed
-from cod3s.asking.result import Diversified, Tokens
 from cod3s.encode import Encoder, Vectors, load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.selection import Selection, check_method, default_min_hamming, select
 from cod3s.signatures import Packed, keep_apart, pack, random_code
 from cod3s.signatures.signer import Signer
 
-MIN_GAIN = 0.05  # new bins per call: with it a generator that always says the same is asked ten times
+MIN_GAIN = 0.05  # new bins per call: a generator that always says the same is asked ten times
 _FAILURES_IN_A_ROW = 3
 
 
@@ -77,7 +77,7 @@ class Inquiry:
         return [self._texts[row] for row in keep_apart(self._packed, self._rule).kept]
 
     def hear(self, reply: Answered | Failed, strategy: str = "resample", tokens: Tokens | None = None) -> int:
-        """Take in what one call brought and the tokens spent so far; returns how many new bins came."""
+        """Add the reply of one call and the tokens spent so far; returns the number of new bins."""
         self._strategies.append(strategy)
         self.tokens = tokens
         before = self.coverage.bins
@@ -91,7 +91,7 @@ class Inquiry:
         return self.coverage.bins - before
 
     def conclude(self, prompt: str) -> Diversified:
-        """The k chosen ones of all that was heard; an error where nothing was."""
+        """Choose k of everything the generator said; an error if it said nothing."""
         if not self._texts:
             last = self._failures[-1]
             calls = "1 call" if self.calls == 1 else f"{self.calls} calls"

@@ -1,4 +1,4 @@
-"""Strategies of asking: what each call sends, given what was heard before."""
+"""Asking strategies: what each call sends, given the earlier answers."""
 
 import json
 import re
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cod3s.errors import UsageError, did_you_mean
+from cod3s.errors import UsageError
+from cod3s.options import find_name
 from cod3s.text import is_visible
 
 STRATEGIES = {
@@ -43,8 +44,7 @@ class Strategy(Protocol):
 
 def open_strategy(name: str, generate: Any) -> Strategy:
     """The strategy called `name` for this generator; `temperature` needs one whose settings can be changed."""
-    if name not in STRATEGIES:
-        raise UsageError(f"no strategy is called {name!r}", hint=did_you_mean(name, STRATEGIES))
+    find_name("strategy", name, STRATEGIES)
     adjustable = hasattr(generate, "adjusted")
     if name == "temperature" and not adjustable:
         raise UsageError(
@@ -168,7 +168,7 @@ def read_verbalized(reply: str) -> list[str]:
     """The answers in a reply that should be a JSON list of texts with probabilities, most probable first.
 
     Models fence the list, stop in the middle of it, or write a numbered list instead; all of these are read. A
-    reply that is no list at all gives nothing, since it would be taken for an answer.
+    reply that is not a list gives nothing, because it would be taken for an answer.
     """
     fenced = _FENCE.search(reply)
     body = fenced[1] if fenced else reply
@@ -224,7 +224,7 @@ def _listed_answers(body: str) -> list[tuple[str, float]]:
 
 
 def _number(value: Any) -> float:
-    """A probability written as a number, as text, or in per cent; 0 where it is none of these."""
+    """A probability written as a number, as text or in percent; 0 for anything else."""
     try:
         text = str(value).strip()
         return float(text.rstrip("%")) / (100 if text.endswith("%") else 1)

@@ -93,9 +93,9 @@ def open_peer(bundle: RandomBundle, threads: int) -> BundleModels:
 def time_stages(models: BundleModels, sources: Sequence[str], config: DecodeConfig) -> Times:
     """The parts of both stages as `Generator` runs them, each timed."""
     clock = _Clock()
-    found = find_signatures(models.signature(RELATION), sources, config)
+    candidates = find_signatures(models.signature(RELATION), sources, config)
     clock.stop("signatures")
-    rankings = rank_signatures(models, RELATION, sources, found, config)
+    rankings = rank_signatures(models, RELATION, sources, candidates, config)
     chosen = [keep_signatures_apart(ranking, config, []) for ranking in rankings]
     clock.stop("rerank signatures")
     signatures = [[signature.signature for signature in row] for row in chosen]

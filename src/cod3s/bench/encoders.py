@@ -1,4 +1,4 @@
-"""Measures encoders side by side in one run: rates as ratios, and agreement with a reference.
+"""Measure encoders side by side in one run: rates as ratios, and agreement with a reference.
 
 The machine is noisy, so the encoders take turns in short rounds and each ratio is a median over rounds.
 """
@@ -15,16 +15,7 @@ from cod3s.errors import Progress
 from cod3s.options import BITS, SEED
 from cod3s.signatures import random_code
 
-_WHO = (
-    "the baker",
-    "my neighbour",
-    "a young nurse",
-    "our old teacher",
-    "the night guard",
-    "she",
-    "they",
-    "I",
-)
+_WHO = ("the baker", "my neighbour", "a young nurse", "our old teacher", "the night guard", "she", "they", "I")
 _DID = ("missed the bus", "found a wallet", "cooked too much rice", "fell asleep", "called the doctor", "won")
 _WHERE = ("", "near the harbour", "at the end of a long and rather tiring week", "in spring", "by accident")
 _WHY = ("", "and nobody noticed", "although the weather was fine and the road was clear", "so we went home")
@@ -52,12 +43,7 @@ def bench_sentences(number: int, seed: int = SEED) -> list[str]:
 
 
 def bench_encoders(
-    encoders: Sequence[Encoder],
-    sentences: Sequence[str],
-    *,
-    rounds: int = 5,
-    bits: int = BITS,
-    progress: Progress,
+    encoders: Sequence[Encoder], sentences: Sequence[str], *, rounds: int = 5, bits: int = BITS, progress: Progress
 ) -> list[EncoderSpeed]:
     """Speed and agreement of each encoder; the first one is the reference."""
     seconds = np.zeros((len(encoders), rounds))
@@ -71,8 +57,8 @@ def bench_encoders(
     rates = len(sentences) / np.median(seconds, axis=1)
     ratios = np.median(seconds[0] / seconds, axis=1)
     return [
-        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], own, bits))
-        for encoder, rate, ratio, own in zip(encoders, rates, ratios, vectors, strict=True)
+        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], rows, bits))
+        for encoder, rate, ratio, rows in zip(encoders, rates, ratios, vectors, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Measures training: pairs a second of a preset on made-up pairs, and how near the steps come to the limit.
+"""Measure training: pairs per second of a preset on made-up pairs, and how close the steps come to the limit.
 
 The limit is what a plain large matrix product reaches in the same run; torch counts the work of a step.
 """
@@ -39,7 +39,7 @@ class TrainingSpeed:
     name: str
     parameters: int  # that are trained
     pairs_per_second: float
-    gflops: float  # a second
+    gflops: float  # per second
     share: float
 
 
@@ -88,7 +88,7 @@ class _Steps:
         self._model = build_transformer(shape, words, seed=config.seed).train()
         if shape.warm and config.freeze_encoder:
             freeze(self._model.encoder)
-        trained = [own for own in self._model.parameters() if own.requires_grad]
+        trained = [weight for weight in self._model.parameters() if weight.requires_grad]
         self._optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, fused=True)
         self._batch = batches[len(batches) // 2]
         self._pairs = len(self._batch["labels"])

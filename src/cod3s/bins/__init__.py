@@ -1,9 +1,9 @@
 """Bins: all sentences that share a signature; their counts, medoids, samples and statistics."""
 
 from cod3s.bins.atlas import Atlas, MappedBin, NearBin
-from cod3s.bins.build import build_bins
+from cod3s.bins.binning import build_bins
+from cod3s.bins.file import BinsFacts, BinsFile, open_bins
 from cod3s.bins.statistics import BinRow, BinStatistics
-from cod3s.bins.store import BinsFacts, BinsFile, open_bins
 
 __all__ = [
     "Atlas",

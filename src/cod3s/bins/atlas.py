@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.bins.store import BinsFile
+from cod3s.bins.file import BinsFile
 from cod3s.signatures import Code, from_text, hamming, pack
 
 MAX_BINS = 65_536  # all bins of 16 bits

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BitsOption, ColumnOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress
+from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.errors import Cod3sError
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
@@ -16,47 +16,41 @@ if TYPE_CHECKING:
     from cod3s.bench.decoding import Growth, StageSpeed
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Speed, measured side by side in one run.")
-    group.command("encode", epilog="Example: cod3s bench encode --encoder sbert --encoder fast")(encode)
-    group.command("decode", epilog="Example: cod3s bench decode --quick")(decode)
-    group.command("train", epilog="Example: cod3s bench train --preset warm --preset small")(train)
-    app.add_typer(group, name="bench", no_args_is_help=True)
-
-
 def encode(
     encoder: Annotated[
-        list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it. The first is the reference.")
+        list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable. The first is the reference.")
     ] = ["sbert", "fast", "fast-int8", "static"],  # noqa: B006 - typer copies the default
-    sentences: Annotated[int, typer.Option("--sentences", "-n", min=1, help="How many made-up sentences.")] = 2000,
+    sentences: Annotated[
+        int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")
+    ] = 2000,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Turns that each encoder takes.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
     json: JsonOption = False,
 ) -> None:
-    """Sentences a second of each encoder, and how far its vectors and bits agree with the first one's."""
+    """Sentences per second of each encoder, and how far its vectors and bits agree with those of the first."""
     from itertools import islice
 
     from cod3s.bench import bench_encoders, bench_sentences
     from cod3s.encode import load_encoder
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:
         raise Cod3sError(f"{input} holds no sentences")
     opened = [load_encoder(name) for name in encoder]
     with progress("rounds", rounds * len(opened)) as advance:
-        found = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
+        speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
         "sentences": len(texts),
         "rounds": rounds,
         "bits": bits,
         "seed": SEED,
-        "reference": found[0].encoder,
+        "reference": speeds[0].encoder,
     }
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in found]})
+        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
         return
 
     def percent(share: float | None) -> str:
@@ -71,23 +65,19 @@ def encode(
             percent(row.equal_bits),
             percent(row.equal_signatures),
         )
-        for row in found
+        for row in speeds
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
     print_table("Encoders, side by side", columns, rows, settings_line(settings))
 
 
 def decode(
-    shape: Annotated[str, typer.Option("--shape", help="paper, small or tiny: random weights.")] = "paper",
+    shape: Annotated[str, typer.Option(help="paper, small or tiny: random weights.")] = "paper",
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
-    k: Annotated[int, typer.Option("-k", min=1, help="Answers of each.")] = 10,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of every sentence.")] = 12,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="On both sides; default all cores.")
-    ] = None,
-    bundle: Annotated[
-        Path | None, typer.Option("--bundle", help="Also time the first answers of this bundle.")
-    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Answers per source.")] = 10,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
+    threads: Annotated[int | None, typer.Option(min=1, help="On both sides; by default all cores.")] = None,
+    bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -140,21 +130,21 @@ def decode(
 
 
 def train(
-    preset: Annotated[list[str], typer.Option("--preset", help="A preset of `cod3s train`; repeat it.")] = [  # noqa: B006
+    preset: Annotated[list[str], typer.Option(help="A preset of `cod3s train`; repeatable.")] = [  # noqa: B006
         "default",
         "warm",
         "small",
         "paper",
     ],
     batch_tokens: Annotated[
-        int | None, typer.Option("--batch-tokens", min=64, help="For all of them; default each preset's own.")
+        int | None, typer.Option(min=64, help="For all of them; default each preset's own.")
     ] = None,
-    steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps of each.")] = 5,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default all cores.")] = None,
+    steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
+    threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Pairs a second of training steps, and how near they come to the machine's limit for matrix products."""
+    """Pairs per second of training steps, and how close they come to the machine's limit for matrix products."""
     from cod3s.errors import require
 
     torch = require("torch", "train")
@@ -168,7 +158,7 @@ def train(
     presets = {name: find_preset(name).with_values(**sizes) for name in preset}
     try:
         with progress("steps", (steps + 1) * (len(presets) + 1)) as advance:
-            found, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
+            speeds, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
         settings = {
             "steps": steps,
             "threads": torch.get_num_threads(),
@@ -178,7 +168,7 @@ def train(
     finally:
         torch.set_num_threads(before)
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in found]})
+        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
         return
     rows = [
         (
@@ -189,9 +179,9 @@ def train(
             f"{row.gflops:.0f}",
             f"{row.share:.2f}",
         )
-        for row in found
+        for row in speeds
     ]
-    columns = ("preset", "tokens a batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
+    columns = ("preset", "tokens per batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
     print_table("Training steps", columns, rows, settings_line(settings))
 
 
@@ -205,7 +195,7 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         )
         for row in stages
     ]
-    print_table("Seconds an input, stage by stage", columns, rows, settings)
+    print_table("Seconds per input, stage by stage", columns, rows, settings)
     grown = [
         (
             row.inputs,
@@ -217,5 +207,5 @@ def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings
         )
         for row in growth
     ]
-    heads = ("inputs", "k", "seconds", "processor seconds", "of them an answer", "peak MB")
+    heads = ("inputs", "k", "seconds", "processor seconds", "per answer", "peak MB")
     print_table("Growth with inputs and k (weights in int8, computed in float32)", heads, grown, settings)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import (
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import (
     CodeBitsOption,
     CodeOption,
     ColumnOption,
@@ -18,7 +19,6 @@ from cod3s.cli.options import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress, UsageError, require
 from cod3s.options import SEED
@@ -35,18 +35,6 @@ BinsOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Bins: all sentences that share a signature.")
-    group.command("build", epilog="Example: cod3s bins build sentences.txt -o bins.sqlite --bits 16")(build)
-    group.command("stats", epilog="Example: cod3s bins stats sentences.txt --bits 4,8,12,16")(stats)
-    group.command("show", epilog="Example: cod3s bins show bins.sqlite 0110100111010010")(show)
-    group.command("tree", epilog="Example: cod3s bins tree bins.sqlite --depth 3")(tree)
-    group.command("reword", epilog="Example: cod3s bins reword bundle/ --corpus corpus/ -o own/ --sources 2000")(
-        reword
-    )
-    app.add_typer(group, name="bins", no_args_is_help=True)
-
-
 def build(
     sentences: SentencesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The bins file to write.")],
@@ -55,7 +43,7 @@ def build(
     encoder: EncoderOption = "fast",
     code: CodeOption = "random",
     seed: SeedOption = SEED,
-    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept per bin.")] = 5,
+    samples: Annotated[int, typer.Option(min=0, max=1000, help="Sentences kept per bin.")] = 5,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -86,7 +74,7 @@ def stats(
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
-    sts: Annotated[Path | None, typer.Option("--sts", help="An STS file: adds rho for each length.")] = None,
+    sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
@@ -134,7 +122,7 @@ def show(
         typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
     ] = None,
     bins: BinsOption = None,
-    samples: Annotated[int, typer.Option("--samples", min=0, help="How many of the kept samples.")] = 5,
+    samples: Annotated[int, typer.Option(min=0, help="How many of the kept samples.")] = 5,
     json: JsonOption = False,
 ) -> None:
     """Show one bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
@@ -167,8 +155,8 @@ def show(
 def tree(
     file: BinsArgument = None,
     bins: BinsOption = None,
-    depth: Annotated[int, typer.Option("--depth", min=0, help="How many bits deep.")] = 3,
-    root: Annotated[str, typer.Option("--root", help="Start at the node with these leading bits.")] = "",
+    depth: Annotated[int, typer.Option(min=0, help="How many bits deep.")] = 3,
+    root: Annotated[str, typer.Option(help="Start at the node with these leading bits.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
@@ -200,7 +188,7 @@ def _encoded(
     encoder: "Encoder", path: Path, column: str | None, advance: Progress
 ) -> "Iterator[tuple[list[str], Vectors]]":
     """Blocks of sentences, each with the vectors of its normalised form."""
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import encode_sentences
 
     for block, vectors in encode_sentences(encoder, read_sentences(path, column)):
@@ -217,10 +205,10 @@ def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int)
 
 def reword(
     bundle: Annotated[Path, typer.Argument(help="A bundle folder; it is not changed.")],
-    corpus: Annotated[Path, typer.Option("--corpus", help="The corpus whose sources are answered.")],
+    corpus: Annotated[Path, typer.Option(help="The corpus whose sources are answered.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
-    sources: Annotated[int, typer.Option("--sources", min=1, help="Sources to answer per relation.")] = 2000,
-    samples: Annotated[int, typer.Option("--samples", min=0, max=1000, help="Sentences kept per bin.")] = 3,
+    sources: Annotated[int, typer.Option(min=1, help="Sources to answer per relation.")] = 2000,
+    samples: Annotated[int, typer.Option(min=0, max=1000, help="Sentences kept per bin.")] = 3,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:

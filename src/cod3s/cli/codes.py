@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import (
+from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import (
     BitsOption,
     ColumnOption,
     EncoderOption,
@@ -14,23 +15,16 @@ from cod3s.cli.options import (
     SeedOption,
     SentencesArgument,
 )
-from cod3s.cli.output import print_json, progress, say
-from cod3s.errors import Cod3sError, UsageError, did_you_mean
-from cod3s.options import BITS, SEED
+from cod3s.errors import Cod3sError
+from cod3s.options import BITS, SEED, find_name
 
 _MAX_SENTENCES = 200_000  # more of them do not change a code of 256 bits, they only take memory
-
-
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Learned codes: balanced bits (median) or rotated principal axes (itq).")
-    group.command("fit", epilog="Example: cod3s codes fit sentences.txt -o code/ --kind itq --bits 16")(fit)
-    app.add_typer(group, name="codes", no_args_is_help=True)
 
 
 def fit(
     sentences: SentencesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
-    kind: Annotated[str, typer.Option("--kind", help="median or itq.")] = "median",
+    kind: Annotated[str, typer.Option(help="median or itq.")] = "median",
     column: ColumnOption = None,
     bits: BitsOption = BITS,
     encoder: EncoderOption = "fast",
@@ -45,13 +39,12 @@ def fit(
 
     from cod3s.encode import load_encoder
     from cod3s.files.disk import require_new, require_own
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures import itq_code, median_code
     from cod3s.signatures.signer import encode_sentences
 
     makers = {"median": median_code, "itq": itq_code}
-    if kind not in makers:
-        raise UsageError(f"no learned code is called {kind!r}", hint=did_you_mean(kind, makers))
+    find_name("learned code", kind, makers)
     require_own(output, "code.json")
     require_new(output, force)
     chosen = load_encoder(encoder)

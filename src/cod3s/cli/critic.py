@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, ForceOption, JsonOption, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, seed_option
 from cod3s.errors import UsageError
 from cod3s.options import SEED
 
-critic_app = typer.Typer(no_args_is_help=True, help="How plausible is an answer? Fit, score, attach.")
 _BLOCK = 256  # pairs scored together
 
 
-def register(app: typer.Typer) -> None:
-    app.add_typer(critic_app, name="critic")
-
-
-@critic_app.command(epilog="Example: cod3s critic train corpus/ --questions copa-dev.xml -o critic/")
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
     corpus: Annotated[
@@ -29,12 +23,12 @@ def train(
     ] = None,
     questions: Annotated[
         list[Path] | None,
-        typer.Option("--questions", help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
+        typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
     ] = None,
     bundle: BundleOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Dev pairs per relation of the corpus.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
-        str, typer.Option("--features", help="The features to weigh, separated by commas; default all but few.")
+        str, typer.Option(help="The features to weigh, separated by commas; default all but few.")
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
@@ -95,14 +89,13 @@ def train(
     print_table("Weights", ("feature", "log-odds per unit"), weights, f"floor {fitted.critic.floor:.3f}")
 
 
-@critic_app.command(epilog="Example: cod3s critic score pairs.tsv --relation effect")
 def score(
     file: Annotated[
         Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
     ],
-    relation: Annotated[str, typer.Option("--relation", help="What the targets are of the sources.")] = "effect",
-    source_field: Annotated[str, typer.Option("--source-field", help="Column of the sources.")] = "source",
-    target_field: Annotated[str, typer.Option("--target-field", help="Column of the targets.")] = "target",
+    relation: Annotated[str, typer.Option(help="What the targets are of the sources.")] = "effect",
+    source_field: Annotated[str, typer.Option(help="Column of the sources.")] = "source",
+    target_field: Annotated[str, typer.Option(help="Column of the targets.")] = "target",
     bundle: BundleOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -133,7 +126,7 @@ def score(
 
 
 def _read_pairs(file: Path, source_field: str, target_field: str) -> Iterator[tuple[str, str]]:
-    from cod3s.selection.reader import open_candidates
+    from cod3s.selection.groups import open_candidates
 
     with open_candidates(file, None, target_field) as table:
         source, target = table.text(source_field), table.text(target_field)
@@ -141,7 +134,6 @@ def _read_pairs(file: Path, source_field: str, target_field: str) -> Iterator[tu
             yield source(row), target(row)
 
 
-@critic_app.command(epilog="Example: cod3s critic attach critic/ bundle/")
 def attach(
     critic: Annotated[Path, typer.Argument(help="A folder made by `cod3s critic train`.")],
     bundle: Annotated[Path, typer.Argument(help="The bundle that it was fitted on.")],

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BitsOption, EncoderOption, JsonOption
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
+from cod3s.options import find_name
 
 if TYPE_CHECKING:
     from cod3s.asking import Diversified
@@ -18,63 +19,47 @@ _KEY_VARIABLE = "OPENAI_API_KEY"
 _APIS = ("chat", "completions")
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        "diversify",
-        epilog='Example: cod3s diversify "Name a use for a brick." -k 10 '
-        "--server http://localhost:11434/v1 --model llama3.2",
-    )(diversify)
-
-
 def diversify(
     prompt: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
     server: Annotated[
-        str,
-        typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False),
+        str, typer.Option(help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
     ],
-    model: Annotated[str, typer.Option("--model", help="The model's name on that server.", show_default=False)],
+    model: Annotated[str, typer.Option(help="The model's name on that server.", show_default=False)],
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers.")] = 10,
-    strategy: Annotated[
-        str, typer.Option("--strategy", help="auto, resample, temperature, avoid or verbalized.")
-    ] = "auto",
-    api: Annotated[
-        str, typer.Option("--api", help="chat, or completions for a model that continues text.")
-    ] = "chat",
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Most calls.")] = 50,
+    strategy: Annotated[str, typer.Option(help="auto, resample, temperature, avoid or verbalized.")] = "auto",
+    api: Annotated[str, typer.Option(help="chat, or completions for a model that continues text.")] = "chat",
+    budget: Annotated[int, typer.Option(min=1, help="At most this many calls.")] = 50,
     token_budget: Annotated[
-        int | None,
-        typer.Option("--token-budget", min=1, help="Stop once prompts and answers took so many tokens."),
+        int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and answers.")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Answers asked for per call.")] = 4,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longest answer, in tokens.")] = 64,
-    temperature: Annotated[float, typer.Option("--temperature", min=0, max=2, help="Of the sampling.")] = 1.0,
-    top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Of the sampling.")] = 1.0,
+    samples: Annotated[int, typer.Option(min=1, help="Answers asked for per call.")] = 4,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 64,
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sampling setting.")] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sampling setting.")] = 1.0,
     key_env: Annotated[
-        str, typer.Option("--key-env", help="Environment variable that holds the server's key.")
+        str, typer.Option(help="Environment variable that holds the server's key.")
     ] = _KEY_VARIABLE,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for one reply.")] = 60.0,
-    retries: Annotated[int, typer.Option("--retries", min=0, help="Repetitions of a call that fails.")] = 3,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one reply.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="Repetitions of a call that fails.")] = 3,
     price: Annotated[
-        str | None,
-        typer.Option("--price", help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost."),
+        str | None, typer.Option(help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="How the k are chosen, as in select.")] = "auto",
+    method: Annotated[str, typer.Option(help="How the k are chosen, as in select.")] = "auto",
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Sent to the server, which may heed it; one more per call.")
+        int | None, typer.Option(min=0, help="Sent to the server, which may use it; one higher per call.")
     ] = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
     json: JsonOption = False,
 ) -> None:
-    """Ask a model until k answers mean different things: ask, hash, keep what is new, ask again.
+    """Ask a model until k of its answers mean different things: ask, hash, keep what is new, ask again.
 
     Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. What it cost is printed on stderr at the end.
     """
     from cod3s.asking import CompletionServer
     from cod3s.asking import diversify as ask_until_different
 
-    if api not in _APIS:
-        raise UsageError(f"no API is called {api!r}", hint=f"choose one of: {', '.join(_APIS)}")
+    find_name("API", api, _APIS)
     prices = _read_prices(price)
     answers = ask_until_different(
         CompletionServer(

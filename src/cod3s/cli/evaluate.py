@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, JsonOption, numbers, seed_option
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, JsonOption, numbers, seed_option
 from cod3s.errors import UsageError, require
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
+    from cod3s.evaluate.report_tables import Table
     from cod3s.evaluate.summary import Summary
-    from cod3s.evaluate.tables import Table
 
 DataArgument = Annotated[
     Path | None,
@@ -31,29 +31,19 @@ SecondOption = Annotated[
 SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("evaluate", epilog="Example: cod3s evaluate copa-dev.xml --bundle bundle/ --limit 100 -o report/")(
-        evaluate
-    )
-
-
 def evaluate(
     data: DataArgument = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
-    systems: Annotated[
-        str, typer.Option("--systems", help="With commas; default cod3s and the paper's rows but DPC.")
-    ] = "",
+    systems: Annotated[str, typer.Option(help="With commas; default cod3s and the paper's rows but DPC.")] = "",
     outputs: Annotated[
         list[Path] | None,
         typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
     ] = None,
-    questions: Annotated[
-        list[Path] | None, typer.Option("--questions", help="More questions to choose in; repeatable.")
-    ] = None,
-    sets: Annotated[str, typer.Option("--sets", help="Sizes of the scored sets, with commas.")] = "3,10",
+    questions: Annotated[list[Path] | None, typer.Option(help="More questions to choose in; repeatable.")] = None,
+    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, with commas.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
@@ -61,12 +51,10 @@ def evaluate(
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: Annotated[
-        str, typer.Option("--preset", help="Options of all systems: paper or default; else paper, cod3s default.")
+        str, typer.Option(help="Options of all systems: paper or default; else paper, cod3s default.")
     ] = "",
     seed: SeedOption = SEED,
-    compare: Annotated[
-        tuple[Path, Path] | None, typer.Option("--compare", help="Only compare two reports.")
-    ] = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare two reports.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.
@@ -118,7 +106,7 @@ def require_evaluation() -> None:
 
 def _print_summary(summary: "Summary") -> None:
     from cod3s.evaluate.report import report_line
-    from cod3s.evaluate.tables import distinct_table, diversity_table
+    from cod3s.evaluate.report_tables import distinct_table, diversity_table
 
     tables = [diversity_table(summary, size) for size in summary.settings["sets"]]
     tables += [distinct_table(summary, relation) for relation in summary.relations]

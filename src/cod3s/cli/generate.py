@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError
@@ -56,10 +56,6 @@ LikeOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("generate", epilog='Example: cod3s generate effect "the tenant misplaced his keys" -k 5')(generate)
-
-
 @takes_options(DecodeConfig)
 def generate(
     relation: Annotated[str, typer.Argument(help="A relation of the bundle, such as effect or cause.")],
@@ -99,7 +95,7 @@ def generate(
     if config.k > _MANY:
         say(f"{config.k} answers per source take about {config.k // DEFAULT.k} times as long as {DEFAULT.k}")
     generator = load(bundle)
-    chosen = _chosen_bins(generator, signature or [], like or [])
+    chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     skipped: list[int] = []
     given = ((source, chosen) for source in _read_sources(sources or [], input, column, skipped.append))
     counted = None if input or "-" in (sources or []) else len(sources or [])
@@ -134,18 +130,12 @@ def _read_sources(
     sources: Sequence[str], input: Path | None, column: str | None, skipped: Progress
 ) -> Iterator[str]:
     """The sources of the command line, then those of `input`; - stands for the lines of standard input."""
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
 
     for source in sources:
         yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]
     if input:
         yield from read_sentences(input, column, skipped)
-
-
-def _chosen_bins(generator: "Generator", signatures: Sequence[str], like: Sequence[str]) -> list[str] | None:
-    """The bins that the user names, None where stage 1 is to infer them."""
-    wanted = [*signatures, *(generator.signer.signatures(like) if like else [])]
-    return wanted or None
 
 
 def _watched(

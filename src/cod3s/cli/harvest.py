@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import ForceOption, JsonOption
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import ForceOption, JsonOption
 from cod3s.errors import Progress, UsageError
 
 if TYPE_CHECKING:
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 _MEGABYTE = 1_000_000
 _PLAIN = (".txt", ".md")
-
-
-def register(app: typer.Typer) -> None:
-    app.command("harvest", epilog="Example: cod3s harvest novel.txt talks.jsonl.gz -o pairs.parquet --workers 2")(
-        harvest
-    )
 
 
 def harvest(
@@ -39,17 +33,17 @@ def harvest(
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many pairs.")] = None,
-    min_words: Annotated[int, typer.Option("--min-words", min=1, help="Fewest words of a side.")] = 3,
-    max_words: Annotated[int, typer.Option("--max-words", min=1, help="Most words of a side.")] = 20,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many pairs.")] = None,
+    min_words: Annotated[int, typer.Option(min=1, help="Fewest words of a side.")] = 3,
+    max_words: Annotated[int, typer.Option(min=1, help="Most words of a side.")] = 20,
     column: Annotated[
         str, typer.Option("--column", "--text-field", help="The column or field with the text, for tables.")
     ] = "text",
     errors: Annotated[
-        Literal["strict", "replace"], typer.Option("--errors", help="What to do with bytes that are not UTF-8.")
+        Literal["strict", "replace"], typer.Option(help="What to do with bytes that are not UTF-8.")
     ] = "strict",
     check: Annotated[
-        Path | None, typer.Option("--check", help="Score the patterns on this labelled .jsonl file instead.")
+        Path | None, typer.Option(help="Score the patterns on this labelled .jsonl file instead.")
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli import judge_results
 from cod3s.cli.judge_results import DatabaseOption, StudyArgument, require_judge
-from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
 from cod3s.options import SEED
@@ -17,53 +16,37 @@ if TYPE_CHECKING:
     from cod3s.judge.study.design import Made
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Human plausibility studies: create one, collect ratings, analyse them.")
-    group.command("new", epilog="Example: cod3s judge new outputs/*.jsonl -o study/ --copa copa-dev.xml")(new)
-    group.command("serve", epilog="Example: cod3s judge serve study/ --port 8001")(serve)
-    judge_results.register(group)
-    app.add_typer(group, name="judge", no_args_is_help=True)
-
-
 def new(
     outputs: Annotated[
         list[Path], typer.Argument(help="Files or folders of answers: the JSON lines of `cod3s generate --json`.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create.")],
-    name: Annotated[
-        str, typer.Option("--name", help="The title that raters see; default the folder's name.")
-    ] = "",
-    raters: Annotated[int, typer.Option("--raters", min=1, help="Raters per item; the paper has 4.")] = 4,
-    per_rater: Annotated[int, typer.Option("--per-rater", min=1, help="Items per rater, without checks.")] = 50,
+    name: Annotated[str, typer.Option(help="The title that raters see; default the folder's name.")] = "",
+    raters: Annotated[int, typer.Option(min=1, help="Raters per item; the paper has 4.")] = 4,
+    per_rater: Annotated[int, typer.Option(min=1, help="Items per rater, without checks.")] = 50,
     top: Annotated[
-        list[str] | None,
-        typer.Option("--top", help="Rated answers per source: 3, or cod3s=10 for one system; repeatable."),
+        list[str] | None, typer.Option(help="Rated answers per source: 3, or cod3s=10 for one system; repeatable.")
     ] = None,
     copa: Annotated[
-        Path | None, typer.Option("--copa", help="Questions whose right and wrong alternatives are mixed in.")
+        Path | None, typer.Option(help="Questions whose right and wrong alternatives are mixed in.")
     ] = None,
     gold: Annotated[
-        int | None, typer.Option("--gold", min=1, help="How many of them; default those that the outputs answer.")
+        int | None, typer.Option(min=1, help="How many of them; default those that the outputs answer.")
     ] = None,
-    checks: Annotated[int, typer.Option("--checks", min=0, help="Attention checks per rater.")] = 3,
-    max_failed_checks: Annotated[
-        int, typer.Option("--max-failed-checks", min=0, help="Exclude raters who fail more.")
-    ] = 1,
-    min_seconds: Annotated[
-        float, typer.Option("--min-seconds", min=0, help="Exclude raters whose median time is lower.")
-    ] = 1.0,
+    checks: Annotated[int, typer.Option(min=0, help="Attention checks per rater.")] = 3,
+    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more.")] = 1,
+    min_seconds: Annotated[float, typer.Option(min=0, help="Exclude raters whose median time is lower.")] = 1.0,
     min_gold_gap: Annotated[
-        float | None,
-        typer.Option("--min-gold-gap", help="Exclude raters who score right less than this above wrong."),
+        float | None, typer.Option(help="Exclude raters who score right less than this above wrong.")
     ] = None,
     instructions: Annotated[
-        Path | None, typer.Option("--instructions", help="Text that raters read first; there is a default.")
+        Path | None, typer.Option(help="Text that raters read first; there is a default.")
     ] = None,
     template: Annotated[
         list[str] | None,
-        typer.Option("--template", help='Statement of your own relation: "reply={source} {target}"; repeatable.'),
+        typer.Option(help='Statement of your own relation: "reply={source} {target}"; repeatable.'),
     ] = None,
-    code: Annotated[str, typer.Option("--code", help="The completion code; default random.")] = "",
+    code: Annotated[str, typer.Option(help="The completion code; default random.")] = "",
     seed: Annotated[int, seed_option("Seed of the order and of random choices.")] = SEED,
     json: JsonOption = False,
 ) -> None:
@@ -103,9 +86,9 @@ def new(
 def serve(
     study: StudyArgument,
     host: Annotated[
-        str, typer.Option("--host", help="0.0.0.0 lets others in; put an https proxy in front of it.")
+        str, typer.Option(help="0.0.0.0 lets others in; put an https proxy in front of it.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8001,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8001,
     allow_host: AllowHostOption = None,
     database: DatabaseOption = "",
     prolific: Annotated[
@@ -117,7 +100,7 @@ def serve(
 ) -> None:
     """Serve the pages of a study until ctrl-C; every rating is on the disk before its rater sees it as saved."""
     require_judge()
-    from cod3s.judge.collect.app import ServerOptions, serve_study
+    from cod3s.judge.collect.server import ServerOptions, serve_study
     from cod3s.judge.study.identities import new_token, token_hash
 
     token = new_token() if admin_token else ""

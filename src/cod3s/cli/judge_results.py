@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cod3s.cli.evaluate import print_cells
-from cod3s.cli.options import JsonOption, seed_option
 from cod3s.cli.output import print_json, say
+from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.judge.collect.store import Store
+    from cod3s.judge.collect.rating_store import Store
     from cod3s.judge.results.analysis import Analysis
     from cod3s.judge.study.folder import Item, Study
 
@@ -26,14 +26,6 @@ DatabaseOption = Annotated[
 ]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group `cod3s judge`."""
-    group.command("export", epilog="Example: cod3s judge export study/ --to mturk -o batch/")(export)
-    group.command("import", epilog="Example: cod3s judge import study/ results.csv --from mturk")(import_)
-    group.command("analyse", epilog="Example: cod3s judge analyse study/ -o report/")(analyse)
-    group.command("simulate", epilog="Example: cod3s judge simulate study/ --raters 12 --noise 0.8")(simulate)
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ class OpenStudy:
 def open_study(folder: Path, database: str) -> Iterator[OpenStudy]:
     """The study in `folder` with its store open."""
     require_judge()
-    from cod3s.judge.collect.store import database_url, open_store
+    from cod3s.judge.collect.rating_store import database_url, open_store
     from cod3s.judge.study.folder import read_items, read_study
 
     study = read_study(folder)
@@ -66,14 +58,10 @@ def open_study(folder: Path, database: str) -> Iterator[OpenStudy]:
 
 def export(
     study: StudyArgument,
-    to: Annotated[str, typer.Option("--to", help="mturk, prolific or potato: a folder; csv or parquet: a file.")],
+    to: Annotated[str, typer.Option(help="mturk, prolific or potato: a folder; csv or parquet: a file.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder or file to write.")],
-    per_hit: Annotated[
-        int, typer.Option("--per-hit", min=1, help="mturk: statements per HIT, including checks.")
-    ] = 20,
-    url: Annotated[
-        str, typer.Option("--url", help="prolific: the address where raters reach `cod3s judge serve`.")
-    ] = "",
+    per_hit: Annotated[int, typer.Option(min=1, help="mturk: statements per HIT, including checks.")] = 20,
+    url: Annotated[str, typer.Option(help="prolific: the address where raters reach `cod3s judge serve`.")] = "",
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -98,8 +86,7 @@ def import_(
     results: Annotated[Path, typer.Argument(help="A results file; for Potato also its folder of annotations.")],
     origin: Annotated[str, typer.Option("--from", help="mturk, potato, or csv with rater, item, score, seconds.")],
     skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Skip rows that do not fit the study instead of importing nothing."),
+        bool, typer.Option("--skip-bad", help="Skip rows that do not fit the study instead of importing nothing.")
     ] = False,
     database: DatabaseOption = "",
     json: JsonOption = False,
@@ -119,7 +106,7 @@ def import_(
     for row in done.bad:
         say(f"skipped, {row}")
     if json:
-        bad = [{"place": row.place, "reason": row.reason} for row in done.bad]
+        bad = [{"place": row.location, "reason": row.reason} for row in done.bad]
         print_json({"ratings": done.ratings, "added": done.added, "raters": done.raters, "bad": bad})
     else:
         say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} skipped")
@@ -154,12 +141,10 @@ def analyse(
 
 def simulate(
     study: StudyArgument,
-    raters: Annotated[int, typer.Option("--raters", min=1, help="Simulated raters.")] = 12,
-    noise: Annotated[
-        float, typer.Option("--noise", min=0, help="Standard deviation of a rating, in scores.")
-    ] = 0.8,
-    bias: Annotated[float, typer.Option("--bias", min=0, help="Standard deviation between raters.")] = 0.4,
-    careless: Annotated[int, typer.Option("--careless", min=0, help="How many of them answer at random.")] = 0,
+    raters: Annotated[int, typer.Option(min=1, help="Simulated raters.")] = 12,
+    noise: Annotated[float, typer.Option(min=0, help="Standard deviation of a rating, in scores.")] = 0.8,
+    bias: Annotated[float, typer.Option(min=0, help="Standard deviation between raters.")] = 0.4,
+    careless: Annotated[int, typer.Option(min=0, help="How many of them answer at random.")] = 0,
     seed: Annotated[int, seed_option("Seed of all random choices.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
@@ -225,8 +210,10 @@ def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) ->
         prolific.write_prolific(output, opened.study, opened.items, opened.store.raters(), reports, url)
         return {"raters": len(reports)}
     rows = rating_files.rating_rows(opened.items, ratings, names)
-    write = rating_files.write_ratings_csv if to == "csv" else rating_files.write_ratings_parquet
-    write(output, rows)
+    if to == "csv":
+        rating_files.write_csv(output, rating_files.COLUMNS, rows)
+    else:
+        rating_files.write_ratings_parquet(output, rows)
     return {"ratings": len(rows)}
 
 

@@ -1,12 +1,6 @@
 """`cod3s mcp`: generate, select and sign as tools for agents, over stdin and stdout."""
 
-import typer
-
-from cod3s.cli.options import BundleOption
-
-
-def register(app: typer.Typer) -> None:
-    app.command("mcp", epilog="Example for an agent's settings: command cod3s, arguments mcp")(mcp)
+from cod3s.cli.parameters import BundleOption
 
 
 def mcp(bundle: BundleOption = None) -> None:

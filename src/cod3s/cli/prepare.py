@@ -1,12 +1,13 @@
 """`cod3s prepare`: pairs → a corpus folder of signed training shards."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.options import JsonOption, Options, takes_options
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.corpus.config import PrepareConfig
+from cod3s.cli.parameters import JsonOption, Options, takes_options
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.errors import require
 
 if TYPE_CHECKING:
@@ -33,13 +34,6 @@ MemoryOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
-        "prepare",
-        epilog="Example: cod3s prepare pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper",
-    )(prepare)
-
-
 @takes_options(PrepareConfig)
 def prepare(
     pairs: PairsArgument,
@@ -58,22 +52,17 @@ def prepare(
         require(module, "corpus")
     from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
-    from cod3s.corpus.manifest import as_json, remarks_on_splits
+    from cod3s.corpus.manifest import remarks_on_splits
 
     manifest, made = prepare_corpus(
-        pairs,
-        output,
-        PrepareConfig(**options),
-        engine=find_engine(engine, workers),
-        memory=memory,
-        stage=progress,
+        pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
     if not made:
         say(f"{output} is finished: nothing to do")
     for remark in remarks_on_splits(manifest):
         say(remark)
     if json:
-        print_json(as_json(manifest))
+        print_json(asdict(manifest))
     else:
         _print_corpus(output, manifest)
 

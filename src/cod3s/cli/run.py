@@ -3,12 +3,12 @@
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cod3s.cli.output import say
+from cod3s.cli.parameters import BundleOption
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.records import AnswerMade, AnswerSet
 
@@ -24,16 +24,10 @@ a sentence         answers to it
 :quit              leave (also Ctrl-D)"""
 
 
-def register(app: typer.Typer) -> None:
-    app.command("run", epilog="Example: cod3s run cause -k 5")(run)
-
-
 def run(
     relation: Annotated[str | None, typer.Argument(help="The relation to start with.", show_default=False)] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
-    bundle: Annotated[
-        Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
-    ] = None,
+    bundle: BundleOption = None,
 ) -> None:
     """Answer sentences as you type them, one per line. The model stays loaded.
 

@@ -10,68 +10,50 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cod3s.cli.options import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
 from cod3s.errors import FileFormatError, UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.files.tables import Table
+    from cod3s.files.tables import Row, Table
     from cod3s.selection import Selected, Selection
-    from cod3s.selection.reader import Group
+    from cod3s.selection.groups import Group
 
 _MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice one that comes again
-
-
-def register(app: typer.Typer) -> None:
-    app.command(
-        "select", epilog="Example: cod3s select outputs.jsonl -k 5 --group-by prompt --score-field logprob"
-    )(select)
 
 
 def select(
     file: Annotated[Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv or lines, or - for stdin.")],
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
-    method: Annotated[str, typer.Option("--method", help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
     group_by: Annotated[
-        str | None,
-        typer.Option("--group-by", help="Field that names the group; a group's records are neighbours."),
+        str | None, typer.Option(help="Field that names the group; a group's records are neighbours.")
     ] = None,
-    text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Field that holds the text; default `text`.")
-    ] = None,
-    score_field: Annotated[
-        str | None, typer.Option("--score-field", help="Field that holds a number; higher is better.")
-    ] = None,
+    text_field: Annotated[str | None, typer.Option(help="Field that holds the text; default `text`.")] = None,
+    score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     score_with: Annotated[
         Literal["critic"] | None,
-        typer.Option("--score-with", help="Score by plausibility instead: the critic of a bundle."),
+        typer.Option(help="Score by plausibility instead: the critic of a bundle."),
     ] = None,
-    source_field: Annotated[
-        str, typer.Option("--source-field", help="critic: field of what the candidates answer.")
-    ] = "source",
-    relation: Annotated[str, typer.Option("--relation", help="critic: effect or cause.")] = "effect",
+    source_field: Annotated[str, typer.Option(help="critic: field of what the candidates answer.")] = "source",
+    relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="jsonl, csv, tsv or lines, where the name does not tell.")
+        str | None, typer.Option(help="jsonl, csv, tsv or lines, where the name does not tell.")
     ] = None,
     show_duplicates: Annotated[
         bool, typer.Option("--show-duplicates", help="Also print the candidates that each kept one stands for.")
     ] = False,
     min_hamming: Annotated[
-        int | None,
-        typer.Option(
-            "--min-hamming", min=0, help="Bits within which two say the same; default a quarter of --bits."
-        ),
+        int | None, typer.Option(min=0, help="Bits within which two say the same; default a quarter of --bits.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
     ] = False,
     score_weight: Annotated[
         float | None,
-        typer.Option(
-            "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
-        ),
+        typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."),
     ] = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
@@ -84,7 +66,7 @@ def select(
     """
     from cod3s.encode import load_encoder
     from cod3s.selection import select as choose
-    from cod3s.selection.reader import open_candidates, read_groups
+    from cod3s.selection.groups import open_candidates, read_groups
 
     if score_with and score_field:
         raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
@@ -92,7 +74,8 @@ def select(
     judged = _critic_scores(bundle, relation, source_field) if score_with else None
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
-        show = _json_printer(table, group_by, show_duplicates) if json else _record_printer(table, show_duplicates)
+        if not json:
+            _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
             selection = choose(
                 [candidate.text for candidate in group.candidates],
@@ -106,7 +89,12 @@ def select(
                 score_weight=score_weight,
                 strict=strict,
             )
-            show(group, selection)
+            if json:
+                _print_selection(group, selection, table, group_by, show_duplicates)
+            else:
+                for selected in selection.selected:
+                    duplicates = _duplicates(group, selected) if show_duplicates else None
+                    _print_record(table, group.candidates[selected.index].row, duplicates)
             sys.stdout.flush()  # the reader of the pipe gets each group as soon as it is done
             advance(len(group.candidates))
             if group_by is None and not json:
@@ -157,68 +145,43 @@ def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Itera
         yield group
 
 
-Printer = Callable[["Group", "Selection"], None]
-
-
-def _json_printer(table: "Table", group_by: str | None, show_duplicates: bool) -> Printer:
-    """Print one JSON object per group; every selected candidate carries its whole record."""
-
-    def show(group: "Group", selection: "Selection") -> None:
-        record = asdict(selection)
-        for chosen, selected in zip(record["selected"], selection.selected, strict=True):
-            row = group.candidates[selected.index].row
-            whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
-            chosen |= {"line": row.line, "record": whole}
-            if show_duplicates:
-                chosen["duplicate_texts"] = _duplicates(group, selected)
-        print_json({**({} if group_by is None else {"group": group.value}), **record})
-
-    return show
-
-
-def _record_printer(table: "Table", show_duplicates: bool) -> Printer:
-    """Print the records as they came, in their own format; duplicates as one more field, or as lines with an =."""
-    if table.kind == "lines":
-        return lambda group, selection: _print_lines(group, selection, show_duplicates)
-    if table.kind == "jsonl":
-        return lambda group, selection: _print_objects(table, group, selection, show_duplicates)
-    return _cell_printer(table, show_duplicates)
-
-
-def _print_lines(group: "Group", selection: "Selection", show_duplicates: bool) -> None:
-    for selected in selection.selected:
-        print(group.candidates[selected.index].row.written)
-        for text in _duplicates(group, selected) if show_duplicates else ():
-            print(f"    = {text}")
-
-
-def _print_objects(table: "Table", group: "Group", selection: "Selection", show_duplicates: bool) -> None:
-    for selected in selection.selected:
+def _print_selection(
+    group: "Group", selection: "Selection", table: "Table", group_by: str | None, more: bool
+) -> None:
+    """Print one JSON object for the group; every selected candidate carries its whole record."""
+    record = asdict(selection)
+    for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
-        if not show_duplicates:
-            print(row.written)
-            continue
+        whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
+        chosen |= {"line": row.line, "record": whole}
+        if more:
+            chosen["duplicate_texts"] = _duplicates(group, selected)
+    print_json({**({} if group_by is None else {"group": group.value}), **record})
+
+
+def _print_header(table: "Table", more: bool) -> None:
+    if table.header:
+        if more:
+            _check_free(table, table.header, 1)
+        _print_cells(table, table.header + (["duplicates"] if more else []))
+
+
+def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
+    """Print a record as it came, in its own format; duplicates as one more field, or as lines with an =."""
+    if table.kind == "lines":
+        print("\n    = ".join([row.written, *(duplicates or ())]))
+    elif table.kind != "jsonl":
+        extra = [] if duplicates is None else [json_library.dumps(duplicates, ensure_ascii=False)]
+        _print_cells(table, row.record + extra)
+    elif duplicates is None:
+        print(row.written)
+    else:
         _check_free(table, row.record, row.line)
-        print_json({**row.record, "duplicates": _duplicates(group, selected)})
+        print_json({**row.record, "duplicates": duplicates})
 
 
-def _cell_printer(table: "Table", show_duplicates: bool) -> Printer:
-    tabs = table.kind == "tsv"
-
-    def write(cells: list[str]) -> None:
-        print("\t".join(cells)) if tabs else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
-
-    def show(group: "Group", selection: "Selection") -> None:
-        for selected in selection.selected:
-            cells = list(group.candidates[selected.index].row.record)
-            if show_duplicates:
-                cells.append(json_library.dumps(_duplicates(group, selected), ensure_ascii=False))
-            write(cells)
-
-    if show_duplicates:
-        _check_free(table, table.header, 1)
-    write(table.header + (["duplicates"] if show_duplicates else []))
-    return show
+def _print_cells(table: "Table", cells: list[str]) -> None:
+    print("\t".join(cells)) if table.kind == "tsv" else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
 
 
 def _check_free(table: "Table", names: Any, line: int) -> None:

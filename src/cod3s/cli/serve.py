@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import BundleOption
+from cod3s.cli.parameters import BundleOption, Options, takes_options
 from cod3s.errors import require
 from cod3s.serving.address import link, listen
 from cod3s.web.limits import Limits
 
-_LIMITS = "Limits"
-_DEFAULT = Limits()
 _GRACE_SECONDS = 5  # for unfinished answers when the server is told to end
 _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
 
@@ -24,45 +22,18 @@ AllowHostOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("serve", epilog="Example: cod3s serve --port 8001 --open")(serve)
-
-
+@takes_options(Limits)
 def serve(
+    options: Options,
     bundle: BundleOption = None,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     cors: Annotated[
-        list[str] | None, typer.Option("--cors", help="Let pages of this origin call the API; repeatable.")
+        list[str] | None, typer.Option(help="Let pages of this origin call the API; repeatable.")
     ] = None,
     allow_host: AllowHostOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests.")] = False,
-    at_once: Annotated[
-        int, typer.Option("--at-once", min=1, help="Requests worked on at once.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.at_once,
-    waiting: Annotated[
-        int, typer.Option("--waiting", min=0, help="Requests that may wait.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.waiting,
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", min=1, help="Time to wait, and again to be worked on.", rich_help_panel=_LIMITS),
-    ] = _DEFAULT.seconds,
-    max_text: Annotated[
-        int, typer.Option("--max-text", min=1, help="Characters per sentence.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.text,
-    max_k: Annotated[
-        int, typer.Option("--max-k", min=1, help="Answers per sentence.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.k,
-    max_beams: Annotated[
-        int, typer.Option("--max-beams", min=1, help="Width of a beam.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.beams,
-    max_candidates: Annotated[
-        int, typer.Option("--max-candidates", min=1, help="Candidates of select.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.candidates,
-    max_body: Annotated[
-        int, typer.Option("--max-body", min=1, help="Bytes per request.", rich_help_panel=_LIMITS)
-    ] = _DEFAULT.body,
 ) -> None:
     """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
@@ -70,16 +41,7 @@ def serve(
     from cod3s.decode.generator import load
     from cod3s.web.app import create_app
 
-    limits = Limits(
-        text=max_text,
-        k=max_k,
-        beams=max_beams,
-        candidates=max_candidates,
-        body=max_body,
-        at_once=at_once,
-        waiting=waiting,
-        seconds=seconds,
-    )
+    limits = Limits(**options)
     with listen(host, port) as listener:
         generator = load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
@@ -89,11 +51,7 @@ def serve(
         if open:
             webbrowser.open(address)
         config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_SECONDS
         )
         with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
             uvicorn.Server(config).run(sockets=[listener])

@@ -6,16 +6,12 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
 from cod3s.cli.output import print_json, print_table, say
+from cod3s.cli.parameters import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
 from cod3s.errors import UsageError
 from cod3s.options import SEED
 
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
-
-
-def register(app: typer.Typer) -> None:
-    app.command("sign", epilog='Example: cod3s sign "He lost his keys." "He could not get in."')(sign)
 
 
 def sign(
@@ -35,7 +31,7 @@ def sign(
     A margin near 0 marks a fragile signature: a small change of the sentence or of the arithmetic flips a bit.
     """
     from cod3s.encode import load_encoder
-    from cod3s.files.sentences import read_sentences
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
     from cod3s.signatures.signer import sign as sign_sentences
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.options import ForceOption, JsonOption, numbers
 from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import ForceOption, JsonOption, numbers
 from cod3s.options import SEED
 from cod3s.text import settings_line
 
@@ -15,23 +15,18 @@ if TYPE_CHECKING:
     from cod3s.evaluate.sts import StsData, StsRow
 
 
-def register(app: typer.Typer) -> None:
-    app.command("sts", epilog="Example: cod3s sts sts-dev.tsv --encoder fast --encoder static --plot rho.png")(sts)
-
-
 def sts(
     file: Annotated[Path, typer.Argument(help="STSbenchmark, as TSV (the release) or CSV; - for stdin.")],
-    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeat it for more rows.")] = [  # noqa: B006 - typer copies the default
+    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
     bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",
-    codes: Annotated[str, typer.Option("--codes", help="random, median, itq, separated by commas.")] = "random",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
+    codes: Annotated[str, typer.Option(help="random, median, itq, separated by commas.")] = "random",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
     fit: Annotated[
-        Path | None,
-        typer.Option("--fit", help="STS file whose sentences (not scores) fit learned codes."),
+        Path | None, typer.Option(help="STS file whose sentences (not scores) fit learned codes.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Plot rho against bits: .png, .pdf or .svg.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot rho against bits: .png, .pdf or .svg.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:

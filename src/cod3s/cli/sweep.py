@@ -13,8 +13,8 @@ from cod3s.cli.evaluate import (
     print_cells,
     require_evaluation,
 )
-from cod3s.cli.options import JsonOption
 from cod3s.cli.output import print_json, progress, say
+from cod3s.cli.parameters import JsonOption
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
 from cod3s.options import SEED, options_of
@@ -27,17 +27,13 @@ def _axis(name: str) -> Any:
     return typer.Option(f"--{name.replace('_', '-')}", help=f"{options_of(DecodeConfig)[name].help} {_VALUES}")
 
 
-def register(app: typer.Typer) -> None:
-    app.command("sweep", epilog="Example: cod3s sweep copa-dev.xml --bundle bundle/ --limit 20 -o sweep/")(sweep)
-
-
 def sweep(
     data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write; a stopped sweep continues.")
     ],
     bundle: Annotated[
-        list[Path] | None, typer.Option("--bundle", help="Repeat to compare bits or tokens; the first judges.")
+        list[Path] | None, typer.Option(help="Repeat to compare bits or tokens; the first judges.")
     ] = None,
     # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
@@ -48,9 +44,7 @@ def sweep(
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",
-    preset: Annotated[
-        str, typer.Option("--preset", help="Options that the axes leave open: paper or default.")
-    ] = "paper",
+    preset: Annotated[str, typer.Option(help="Options that the axes leave open: paper or default.")] = "paper",
     seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
@@ -59,11 +53,7 @@ def sweep(
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
     Bundles with other bit lengths, or with all bits in one token, become lines of their own.
     """
-    given = {
-        "min_hamming": min_hamming,
-        "signature_weight": signature_weight,
-        "sentence_weight": sentence_weight,
-    }
+    given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
     axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
     require_evaluation()
     from cod3s.bundle import default_bundle
@@ -82,13 +72,13 @@ def sweep(
         )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with progress("generating", total) as advance:
-        found = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
-    write_sweep(output, found)
+        swept = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
+    write_sweep(output, swept)
     say(f"sweep: {output / 'sweep.html'}")
     if json:
-        print_json(found.record())
+        print_json(swept.record())
     else:
-        print_cells(sweep_table(found), found.line)
+        print_cells(sweep_table(swept), swept.line)
 
 
 def _values(text: str, name: str) -> list[float]:

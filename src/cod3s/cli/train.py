@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.options import JsonOption, Options, numbers, takes_options
 from cod3s.cli.output import print_json, print_table, say, training_progress
+from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
 from cod3s.errors import require
 from cod3s.train.config import TrainConfig
 
@@ -21,12 +21,6 @@ PresetOption = Annotated[
 MinutesOption = Annotated[
     float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this long.")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    app.command("train", epilog="Example: cod3s train corpus/ -o run/ --preset warm --max-minutes 30")(train)
-    app.command("export", epilog="Example: cod3s export run/ -o bundle/ --quantization int8")(export)
-    app.command("info", epilog="Example: cod3s info bundle/")(info)
 
 
 @takes_options(TrainConfig)
@@ -61,12 +55,7 @@ def train(
     config = find_preset(preset).with_values(**options)
     with training_progress() as report:
         figures = train_run(
-            corpus,
-            output,
-            config,
-            seconds=60 * max_minutes if max_minutes else None,
-            resume=resume,
-            report=report,
+            corpus, output, config, seconds=60 * max_minutes if max_minutes else None, resume=resume, report=report
         )
     if any(not (output / member / FINISHED).exists() for member in figures):
         say("the time ran out before the training was finished: --resume goes on with it")
@@ -92,7 +81,9 @@ def _preset_for(init: str | None) -> str:
 
 
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
-    rows = [(member, name, f"{value:.4f}") for member, own in figures.items() for name, value in own.items()]
+    rows = [
+        (member, name, f"{value:.4f}") for member, by_name in figures.items() for name, value in by_name.items()
+    ]
     print_table("Validation of the best weights", ("model", "figure", "value"), rows, settings)
 
 
@@ -100,23 +91,18 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     quantization: Annotated[
-        str, typer.Option("--quantization", help="int8, float32, or int7 (causal models: smaller in a wheel).")
+        str, typer.Option(help="int8, float32, or int7 (causal models: smaller in a wheel).")
     ] = "int8",
-    name: Annotated[
-        str, typer.Option("--name", help="What the bundle is called; default the folder's name.")
-    ] = "",
-    licence: Annotated[str, typer.Option("--licence", help="Goes into the model card.")] = "",
+    name: Annotated[str, typer.Option(help="What the bundle is called; default the folder's name.")] = "",
+    licence: Annotated[str, typer.Option(help="Goes into the model card.")] = "",
     about: Annotated[
-        Path | None, typer.Option("--about", help="A Markdown file for the model card: data, known habits.")
+        Path | None, typer.Option(help="A Markdown file for the model card: data, known habits.")
     ] = None,
     with_torch: Annotated[
         bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
     ] = False,
     word_graph: Annotated[
-        Path | None,
-        typer.Option(
-            "--word-graph", help="The corpus of the run: add the graph of its words, for the system dpc."
-        ),
+        Path | None, typer.Option(help="The corpus of the run: add the graph of its words, for the system dpc.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -163,10 +149,10 @@ def info(
         return
     rows = [
         ("name", facts.name),
-        ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} a token"),
-        ("relations", ", ".join(f"{name} ({own['template']})" for name, own in facts.relations.items())),
-        ("roles", ", ".join(sorted({role for own in facts.models.values() for role in own}))),
-        ("models", ", ".join(sorted({name for own in facts.models.values() for name in own.values()}))),
+        ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} per token"),
+        ("relations", ", ".join(f"{name} ({relation['template']})" for name, relation in facts.relations.items())),
+        ("roles", ", ".join(sorted({role for roles in facts.models.values() for role in roles}))),
+        ("models", ", ".join(sorted({name for roles in facts.models.values() for name in roles.values()}))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cod3s.corpus.config import PrepareConfig
+from cod3s.corpus.prepare_config import PrepareConfig
 
 if TYPE_CHECKING:
     from cod3s.corpus.preparation import prepare

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cod3s.corpus.database import table_of
+from cod3s.corpus.sql import table_of
 from cod3s.files.locations import Location
 
 Hashes = npt.NDArray[np.uint64]

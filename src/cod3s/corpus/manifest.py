@@ -5,12 +5,12 @@ It has no times and no local paths, so the same input gives the same manifest.
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cod3s import __version__
-from cod3s.corpus.config import PrepareConfig
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.locations import Location
@@ -103,10 +103,7 @@ def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
         return f"it was prepared with --{split} 0", f"prepare it again with --{split} 100, say"
     if config.held_out != PrepareConfig.held_out:
         reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
-        return (
-            reason,
-            "prepare it again without --held-out, so that whole groups of pairs are held out",
-        )
+        return (reason, "prepare it again without --held-out, so that whole groups of pairs are held out")
     if pairs < _FEW_PAIRS:
         return f"there are only {pairs} pairs", f"give at least {_FEW_PAIRS} pairs"
     return (
@@ -141,7 +138,7 @@ def load_manifest(corpus: Location) -> Manifest:
         inputs = [InputFile(**file) for file in content.pop("inputs")]
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{file.url} is not a manifest of this format_number: {error}") from error
+        raise FileFormatError(f"{file.url} is not a manifest of this format: {error}") from error
 
 
 def check_format(format_number: object, corpus: Location) -> None:
@@ -162,10 +159,6 @@ def used_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
-
-
-def as_json(manifest: Manifest) -> dict[str, Any]:
-    return asdict(manifest)
 
 
 def _relation(facts: dict[str, Any]) -> RelationFacts:

@@ -16,26 +16,19 @@ import duckdb
 
 from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.conditions import Filter
-from cod3s.corpus.config import PrepareConfig
-from cod3s.corpus.database import connect
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
-from cod3s.corpus.folder import CorpusFolder
 from cod3s.corpus.holdout import AtLeast, Line
+from cod3s.corpus.layout import CorpusFolder
 from cod3s.corpus.leakage import count_shared
-from cod3s.corpus.manifest import (
-    FunnelStep,
-    InputFile,
-    Manifest,
-    RelationFacts,
-    make_funnel,
-    used_versions,
-)
+from cod3s.corpus.manifest import FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
+from cod3s.corpus.sql import connect
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress
 from cod3s.files.locations import Location, locate
@@ -180,13 +173,11 @@ class _Run:
         return count_shared(connect(scratch, self._memory), train, held_out)
 
     def _sign(self, plan: Plan, folder: CorpusFolder, code: Code | None) -> None:
-        tasks = [folder.task(shard, self._wants_vectors(shard)) for shard in plan.shards]
+        with_bins = self._config.bins and self._config.encoder != NO_ENCODER
+        tasks = [folder.task(shard, with_bins and shard.split == "train") for shard in plan.shards]
         waiting = [(task,) for task in tasks if not task.done()]
         with self._stage("signing shards", len(waiting)) as progress:
             self._engine.run(partial(ShardWriter, self._config.encoder, code), waiting, progress)
-
-    def _wants_vectors(self, shard: Shard) -> bool:
-        return self._config.bins and self._config.encoder != NO_ENCODER and shard.split == "train"
 
     def _write_code(self, code: Code, encoder: Encoder, folder: CorpusFolder, scratch: Path) -> None:
         """Save the hyperplanes, so that a model trained on the corpus can sign as it does."""

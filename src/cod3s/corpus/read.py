@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.database import BATCH_ROWS
 from cod3s.corpus.parsers import (
     PAIR_COLUMNS,
     Parser,
@@ -26,6 +25,7 @@ from cod3s.corpus.parsers import (
     tsv_parser,
 )
 from cod3s.corpus.relations import ORDERS
+from cod3s.corpus.sql import BATCH_ROWS
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.binary import refuse_binary
 from cod3s.files.lines import Damaged, read_lines

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.database import BATCH_ROWS, connect
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
 from cod3s.corpus.relations import Relation
+from cod3s.corpus.sql import BATCH_ROWS, connect
 from cod3s.files.locations import Location
 
 OTHER_ORDER = "order"

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.database import BATCH_ROWS, connect, table_of
 from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, AtLeast, Groups, HeldOut, Line, fills, read_keys
 from cod3s.corpus.leakage import Leaks, sentence_hashes
+from cod3s.corpus.sql import BATCH_ROWS, connect, table_of
 from cod3s.errors import Progress
 from cod3s.files.locations import Location
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.convert import convert_encoder
 from cod3s.encode.inner import encoder_files
 from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
-from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, minilm_folder, weights_file
+from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, convert_encoder, minilm_folder, weights_file
 from cod3s.errors import EncoderError
 from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 

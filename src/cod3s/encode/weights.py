@@ -1,14 +1,17 @@
-"""Find, verify and read the weights of sentence encoders; nothing is downloaded."""
+"""Find, verify and read the weights of sentence encoders, and convert them for CTranslate2 without torch."""
 
+import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import EncoderError, MissingExtraError
-from cod3s.files.disk import sha256
+from cod3s.files.disk import read_json, sha256
 
 Weights = dict[str, npt.NDArray[np.float32]]
 
@@ -16,6 +19,8 @@ NAME = "all-MiniLM-L6-v2"
 DIM, MAX_TOKENS = 384, 256
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 FAST_ID = f"fast:{NAME}@{SHA256[:8]}"
+# Position rows before the first real one (RoBERTa counts from its padding index + 1).
+_POSITION_OFFSET = {"bert": 0, "roberta": 2, "xlm-roberta": 2}
 
 
 @cache
@@ -69,3 +74,102 @@ def read_weights(folder: Path) -> Weights:
         name.removeprefix("bert.").removeprefix("roberta."): tensor.astype(np.float32)
         for name, tensor in tensors.items()
     }
+
+
+@cache
+def ctranslate2_specs() -> Any:
+    """The `ctranslate2.specs` module, which describes models to be converted.
+
+    It imports torch where torch happens to be installed, only to convert torch tensors, which this project
+    never hands to it: that costs seconds of start-up. Hiding torch for that one import avoids it.
+    """
+    hide = "torch" not in sys.modules
+    if hide:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import ctranslate2.specs
+    finally:
+        if hide:
+            del sys.modules["torch"]
+    return ctranslate2.specs
+
+
+def convert_encoder(
+    folder: Path, output: Path, quantization: str | None = None, pieces: Sequence[int] | None = None
+) -> None:
+    """Write `folder`'s encoder into `output` as an engine model, its weights in float32 or `quantization`.
+
+    With `pieces`, only those rows of its table are kept, for a tokenizer that `trim_tokenizer` wrote.
+    """
+    config = read_json(folder / "config.json")
+    weights = read_weights(folder)
+    if pieces is not None:
+        table = "embeddings.word_embeddings.weight"
+        weights = {**weights, table: weights[table][list(pieces)]}
+    specs = ctranslate2_specs()
+    encoder = specs.TransformerEncoderSpec(
+        config["num_hidden_layers"],
+        config["num_attention_heads"],
+        pre_norm=False,
+        activation=_activation(config.get("hidden_act", "gelu")),
+        layernorm_embedding=True,
+    )
+    fill_bert_encoder(encoder, weights, config)
+    spec = specs.TransformerEncoderModelSpec(encoder)
+    spec.config.layer_norm_epsilon = config["layer_norm_eps"]
+    # Callers hand over token ids, so the names only have to be as many as the rows.
+    spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
+    spec.config.unk_token = "0"
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(output))
+
+
+def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> None:
+    """Copy the weights of a BERT-type encoder into a CTranslate2 `TransformerEncoderSpec`."""
+    offset = _position_offset(config)
+    spec.scale_embeddings = False
+    spec.embeddings[0].weight = weights["embeddings.word_embeddings.weight"]
+    # Every token is of type 0 here, so the type vector is one more constant per position.
+    positions = weights["embeddings.position_embeddings.weight"][offset:]
+    spec.position_encodings.encodings = positions + weights["embeddings.token_type_embeddings.weight"][0]
+    fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")
+    for number, layer in enumerate(spec.layer):
+        name = f"encoder.layer.{number}"
+        parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
+        projection = layer.self_attention.linear[0]
+        projection.weight = np.concatenate([weights[f"{part}.weight"] for part in parts])
+        projection.bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+        fill_linear(layer.self_attention.linear[1], weights, f"{name}.attention.output.dense")
+        fill_norm(layer.self_attention.layer_norm, weights, f"{name}.attention.output.LayerNorm")
+        fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
+        fill_linear(layer.ffn.linear_1, weights, f"{name}.output.dense")
+        fill_norm(layer.ffn.layer_norm, weights, f"{name}.output.LayerNorm")
+
+
+def _position_offset(config: dict[str, Any]) -> int:
+    kind = config.get("model_type")
+    if kind not in _POSITION_OFFSET:
+        raise EncoderError(
+            f"a {kind!r} model cannot run on the fast backend (it runs {', '.join(_POSITION_OFFSET)})",
+            hint="use it through sentence-transformers: --encoder sbert:FOLDER",
+        )
+    return _POSITION_OFFSET[kind]
+
+
+def _activation(name: str) -> Any:
+    known = ctranslate2_specs().Activation
+    names = {"gelu": known.GELU, "relu": known.RELU, "gelu_new": known.GELUTanh}
+    if name not in names:
+        raise EncoderError(
+            f"activation {name!r} cannot run on the fast backend", hint="use --encoder sbert:FOLDER"
+        )
+    return names[name]
+
+
+def fill_linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def fill_norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]

@@ -15,12 +15,8 @@ __all__ = ["Summary", "evaluate"]
 
 def __getattr__(name: str) -> Any:
     """Load the public names on first use, so that the light modules of this room stay light."""
-    if name == "evaluate":
-        from cod3s.evaluate.evaluation import evaluate
+    if name not in __all__:
+        raise AttributeError(f"module 'cod3s.evaluate' has no attribute {name!r}")
+    from cod3s.evaluate import evaluation
 
-        return evaluate
-    if name == "Summary":
-        from cod3s.evaluate.summary import Summary
-
-        return Summary
-    raise AttributeError(f"module 'cod3s.evaluate' has no attribute {name!r}")
+    return getattr(evaluation, name)

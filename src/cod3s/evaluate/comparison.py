@@ -6,7 +6,7 @@ from typing import Any
 
 from cod3s.errors import FileFormatError
 from cod3s.evaluate.report import METRICS
-from cod3s.evaluate.tables import Cell, Part, Table
+from cod3s.evaluate.report_tables import Cell, Part, Table, table_row
 from cod3s.files.disk import read_json
 
 _SKIPPED = ("intervals", "near_best", "by_rank", "by_bin_size")
@@ -24,9 +24,8 @@ def compare_reports(a: Path, b: Path) -> tuple[Table, dict[str, tuple[Any, Any]]
         if isinstance(right, int | float):
             apart = _apart(first["systems"], second["systems"], path)
             shown = (f"{left:.3f}", f"{right:.3f}", f"{right - left:+.3f}")
-            cells = [Cell((Part(name),)) for name in (*path[:2], " ".join(path[2:]))]
-            cells += [Cell((Part(text, strong=apart),)) for text in shown]
-            rows.append(tuple(cells))
+            cells = (Cell((Part(text, strong=apart),)) for text in shown)
+            rows.append(table_row(*path[:2], " ".join(path[2:]), *cells))
     bold = "the bootstrap intervals of the two do not overlap"
     columns = ("system", "relation", "figure", a.name or str(a), b.name or str(b), "difference")
     return Table(f"{a} and {b}", f"Bold: {bold}.", columns, tuple(rows), bold), _differing(first, second)

@@ -26,9 +26,9 @@ from cod3s.evaluate.generation import (
     runnable,
 )
 from cod3s.evaluate.items import EvaluationData, read_data
+from cod3s.evaluate.judged_pairs import TextVectors, find_bars, judge_pairs, question_pairs, score_choices
 from cod3s.evaluate.judges import Judges, open_bundle, open_second
 from cod3s.evaluate.outputs import read_systems, sources_of
-from cod3s.evaluate.pairs import TextVectors, find_bars, judge_pairs, question_pairs, score_choices
 from cod3s.evaluate.recall import score_recall
 from cod3s.evaluate.report import OUTPUTS, write_report
 from cod3s.evaluate.scores import Scoring, answer_pairs, score_system, statements

@@ -13,8 +13,7 @@ from pathlib import Path
 from cod3s.corpus.questions import Question, read_questions
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.disk import open_text, sha256
-from cod3s.files.sentences import read_sentences
-from cod3s.files.tables import Row, Table, kind_of
+from cod3s.files.tables import Row, Table, kind_of, read_sentences
 from cod3s.text import clean
 
 

@@ -11,7 +11,7 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.plausibility import BundleLikelihoods, Critic, load_critic
 from cod3s.encode import Encoder, load_encoder
-from cod3s.evaluate.pairs import Likelihoods
+from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import open_encoder

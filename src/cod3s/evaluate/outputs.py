@@ -3,15 +3,15 @@
 Outputs of other models need only `source`, `relation` and `answers`, which may be plain strings.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.files.disk import open_text, replaced_file
+from cod3s.files.disk import read_json_lines, write_json_lines
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean
 
@@ -20,25 +20,14 @@ _ANSWER_FIELDS = {field.name for field in fields(Answer)}
 
 def write_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
     """Write one answer set per line; the file appears only when it is complete."""
-    with replaced_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
-        for answers in sets:
-            stream.write(json.dumps(asdict(answers), ensure_ascii=False) + "\n")
+    write_json_lines(path, map(asdict, sets))
 
 
 def read_outputs(path: Path) -> list[AnswerSet]:
     """The answer sets of a file; a record without a system gets the name of the file."""
-    sets = []
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                sets.append(_answer_set(json.loads(line), path.name.split(".")[0]))
-            except (ValueError, KeyError, TypeError) as error:
-                raise FileFormatError(
-                    f"{path}, line {number}: not a record of answers ({error!r})",
-                    hint='{"source": "…", "relation": "effect", "answers": ["…", "…"]} is enough',
-                ) from error
+    parse = partial(_answer_set, name=path.name.split(".")[0])
+    hint = '{"source": "…", "relation": "effect", "answers": ["…", "…"]} is enough'
+    sets = list(read_json_lines(path, parse, "a record of answers", hint))
     if not sets:
         raise FileFormatError(f"{path} has no answers")
     return sets

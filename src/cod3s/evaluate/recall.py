@@ -45,14 +45,14 @@ def _model_guesses(
 ) -> dict[str, list[list[str]]]:
     """By name of the guesser, the signatures of each source, best first."""
     deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS))
-    found = find_signatures(models.signature(relation), sources, deep)
+    candidates = find_signatures(models.signature(relation), sources, deep)
     rerankers: dict[str, str] = {options.signature_search: "none"}
     if models.inverse(relation):
         rerankers["mmi"] = "mmi"
     guesses = {}
     for name, reranker in rerankers.items():
         config = deep.with_values(rerank_signatures=reranker)
-        rankings = rank_signatures(models, relation, sources, found, config)
+        rankings = rank_signatures(models, relation, sources, candidates, config)
         guesses[name] = [[chosen.signature for chosen in ranking] for ranking in rankings]
     return guesses
 

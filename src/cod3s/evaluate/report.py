@@ -17,9 +17,9 @@ from typing import Any
 from cod3s.errors import require
 from cod3s.evaluate.items import Item
 from cod3s.evaluate.plots import Plot, report_plots
+from cod3s.evaluate.report_tables import NEAR_BEST, Table, all_tables, markdown, title_of
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
-from cod3s.evaluate.tables import NEAR_BEST, Table, all_tables, markdown, title_of
 from cod3s.files.disk import write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import Answer, AnswerSet
@@ -46,22 +46,22 @@ def write_report(
     folder: Path, summary: Summary, systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()
 ) -> None:
     """Write the three files; outputs are already there, or somewhere else."""
-    tables = all_tables(summary)
+    title, line, tables = f"Evaluation on {summary.data['name']}", report_line(summary), all_tables(summary)
     write_json(folder / METRICS, summary.record())
-    line = report_line(summary)
-    write_text(
-        folder / TABLES,
-        "\n".join([f"# {_title(summary)}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]),
-    )
+    lines = [f"# {title}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]
+    write_text(folder / TABLES, "\n".join(lines))
     page = render_page(
-        title=_title(summary),
+        title=title,
         line=line,
         settings=summary.settings,
         headlines=headlines(summary),
         tables=tables,
         plots=report_plots(summary),
         samples=find_samples(systems, items),
-        comparisons=[(relation, _tested(columns)) for relation, columns in summary.comparisons.items()],
+        comparisons=[
+            (relation, [(column, row) for column in columns if column.metric in TESTED for row in columns[column]])
+            for relation, columns in summary.comparisons.items()
+        ],
     )
     write_text(folder / PAGE, page)
 
@@ -69,9 +69,10 @@ def write_report(
 def report_line(summary: Summary) -> str:
     """The settings that a reader of one table needs; the complete list is at the end of the page."""
     shown = ("data", "bundle", "encoder", "second_encoder", "bits", "beams", "bleu", "seed", "cod3s")
+    counts = ", ".join(f"{number} {relation}" for relation, number in summary.data["items"].items())
     known = {
         **summary.settings,
-        "data": f"{summary.data['name']} ({_counts(summary.data['items'])})",
+        "data": f"{summary.data['name']} ({counts})",
         "beams": _beams(summary.settings["systems"].values()),
     }
     return settings_line({name: known[name] for name in shown if known.get(name) is not None})
@@ -167,18 +168,6 @@ def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Ite
 
 def _at(answers: AnswerSet | None, rank: int) -> Answer | None:
     return answers.answers[rank] if answers and rank < len(answers.answers) else None
-
-
-def _tested(columns: Mapping[Column, list[Comparison]]) -> list[tuple[Column, Comparison]]:
-    return [(column, row) for column, rows in columns.items() if column.metric in TESTED for row in rows]
-
-
-def _title(summary: Summary) -> str:
-    return f"Evaluation on {summary.data['name']}"
-
-
-def _counts(items: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {relation}" for relation, number in items.items())
 
 
 def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cod3s.decode.plausibility import Pair
 from cod3s.errors import Cod3sError, SentenceError
-from cod3s.evaluate.pairs import Judged, TextVectors
+from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility

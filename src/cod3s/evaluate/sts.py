@@ -139,11 +139,7 @@ def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callabl
 
 
 def _row(
-    encoder: str,
-    kind: str,
-    bits: int,
-    estimates: Iterable[npt.NDArray[np.intp]],
-    gold: npt.NDArray[np.float64],
+    encoder: str, kind: str, bits: int, estimates: Iterable[npt.NDArray[np.intp]], gold: npt.NDArray[np.float64]
 ) -> StsRow:
     listed = list(estimates)
     rhos = np.array([spearman(estimate, gold) for estimate in listed])

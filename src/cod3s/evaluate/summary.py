@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.evaluate.pairs import Choice
+from cod3s.evaluate.judged_pairs import Choice
 from cod3s.evaluate.scores import Column, SystemScores
 from cod3s.metrics.fidelity import Fidelity, Request, by_bin_size, by_rank, fidelity, other_answers_hamming
 from cod3s.metrics.inference import InferenceScores

@@ -19,9 +19,9 @@ from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, render_page, report_line
+from cod3s.evaluate.report_tables import Table, figure_text, markdown, table_row
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
-from cod3s.evaluate.tables import Cell, Part, Table, markdown
 from cod3s.files.disk import write_json, write_text
 from cod3s.options import SEED
 
@@ -151,9 +151,8 @@ def sweep_table(swept: Sweep) -> Table:
     rows = []
     for point in swept.points:
         names = [", ".join(f"{name} {value:g}" for name, value in point.setting.options), point.setting.bundle]
-        figures = [_shown(point.figures[name]) for name in FIGURES]
-        cells = [*names, *figures, "front" if point.on_front else ""]
-        rows.append(tuple(Cell((Part(text),)) for text in cells))
+        figures = [figure_text(point.figures[name]) for name in FIGURES]
+        rows.append(table_row(*names, *figures, "front" if point.on_front else ""))
     note = (
         f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
         f"cosine) and as plausible ({swept.quality}), and better in one of them."
@@ -180,11 +179,7 @@ def _curves(swept: Sweep, axis: str, figure: str) -> list[Series]:
         value = point.figures[figure]
         if point.setting.axis == axis and value is not None:
             curves.setdefault(point.setting.bundle, []).append((point.setting.options[0][1], value))
-    return [
-        Series(bundle, [x for x, _ in own], [y for _, y in own])
-        for bundle, points in curves.items()
-        for own in [sorted(points)]
-    ]
+    return [Series(bundle, *zip(*sorted(points), strict=True)) for bundle, points in curves.items()]
 
 
 def _options(setting: Setting) -> dict[str, float]:
@@ -192,20 +187,17 @@ def _options(setting: Setting) -> dict[str, float]:
 
 
 def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    own = summary.systems[name].values()
+    means: dict[str, float | None] = {}
+    relations = summary.systems[name].values()
     for metric in ("semantic", "bleu2", "relevance", "backward_pmi"):
-        figures = [scores.figures.get(Column(str(size), metric)) for scores in own]
-        found[metric] = _mean([figure.mean if figure else None for figure in figures])
+        figures = [scores.figures.get(Column(str(size), metric)) for scores in relations]
+        means[metric] = _mean([figure.mean if figure else None for figure in figures])
     for metric in ("in_bin", "hamming"):
-        found[metric] = _mean([getattr(one.control.whole, metric) if one.control else None for one in own])
-    return found
+        controls = [scores.control for scores in relations]
+        means[metric] = _mean([getattr(control.whole, metric) if control else None for control in controls])
+    return means
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -14,8 +14,8 @@ from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.decode.baselines.word_graph.build import build_word_graph
-from cod3s.encode.convert import common_pieces, convert_encoder, trim_tokenizer
-from cod3s.encode.weights import FAST_ID, minilm_folder, read_weights
+from cod3s.encode.trim import common_pieces, trim_tokenizer
+from cod3s.encode.weights import FAST_ID, convert_encoder, minilm_folder, read_weights
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer

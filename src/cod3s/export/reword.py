@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cod3s.bins import BinsFile, build_bins, open_bins
-from cod3s.bins.store import write_bins
+from cod3s.bins.file import write_bins
 from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.config import DecodeConfig

@@ -10,13 +10,15 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, TextIO, cast
+from typing import IO, Any, BinaryIO, Literal, TextIO, TypeVar, cast
 
 from cod3s.errors import Cod3sError, FileFormatError, require
 from cod3s.files.binary import START_BYTES, refuse_binary
+
+Record = TypeVar("Record")
 
 
 def cache_folder() -> Path:
@@ -152,6 +154,25 @@ def read_json(path: Path) -> Any:
         return json.loads(existing_file(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{path} does not hold valid JSON: {error}") from error
+
+
+def write_json_lines(path: Path, records: Iterable[Any]) -> None:
+    """Write one JSON value per line, atomically: the file appears only when it is complete."""
+    with replaced_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def read_json_lines(path: Path, parse: Callable[[Any], Record], what: str, hint: str = "") -> Iterator[Record]:
+    """What `parse` makes of the JSON value in each line; where it fails, the error names the line."""
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                record = parse(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileFormatError(f"{path}, line {number}: not {what} ({error!r})", hint=hint) from error
+            yield record
 
 
 @contextmanager

@@ -85,8 +85,9 @@ class Location:
     @contextmanager
     def replaced(self) -> Iterator[BinaryIO]:
         """A stream whose content is stored here if the block ends without an error, and is dropped otherwise."""
-        partial = Location(_beside(self.path), self.url)
-        self.system.create_dir(self.path.rsplit("/", 1)[0], recursive=True)
+        folder, _, name = self.path.rpartition("/")
+        partial = Location(f"{folder}/.{name}.part", self.url)
+        self.system.create_dir(folder, recursive=True)
         try:
             with self.system.open_output_stream(partial.path, compression=None) as stream:
                 yield cast(BinaryIO, stream)
@@ -131,11 +132,6 @@ def locate(url: str | Path) -> Location:
     if "://" not in url:
         return Location(str(Path(url).absolute()), url)
     return Location(_from_uri(url)[1], url)
-
-
-def _beside(path: str) -> str:
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.part"
 
 
 def _root(url: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cod3s.harvest import lexicon
-from cod3s.harvest.trimming import find_quote
+from cod3s.harvest.sides import find_quote
 
 _MARKUP = re.compile(r"[\x00-\x1f\ud800-\udfff\[\]{}<>|\\`=@#*_^~/()&]")
 _OTHER_CUE = re.compile(
@@ -200,7 +200,7 @@ def _is_verb_after(before: str, token: str) -> bool:
 
 
 def _is_noun_and_verb(noun: str, verb: str) -> bool:
-    """As in "my aunt knits": a noun that is no plural, then a word in -s."""
+    """As in "my aunt knits": a noun that is not a plural, then a word in -s."""
     return verb.endswith("s") and not noun.endswith("s") and verb not in lexicon.NO_VERB
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from cod3s.errors import FileFormatError, did_you_mean, require
 from cod3s.files.disk import existing_file, open_text
-from cod3s.files.sentences import read_column
-from cod3s.files.tables import kind_of
+from cod3s.files.tables import kind_of, read_column
 from cod3s.harvest.splitting import sentences
 
 PIECE = 1 << 18  # characters: enough to keep a process busy, few enough to hold dozens of pieces in memory

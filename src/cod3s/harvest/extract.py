@@ -15,9 +15,9 @@ from cod3s.harvest.clauses import (
 )
 from cod3s.harvest.patterns import CUES, PATTERNS
 from cod3s.harvest.rules import Order, Pattern, Rule, Shape, Surroundings, Trap
+from cod3s.harvest.sides import trim_first, trim_second
 from cod3s.harvest.splitting import paragraphs, sentence_spans
 from cod3s.harvest.traps import TRAPS
-from cod3s.harvest.trimming import trim_first, trim_second
 
 # `_scanned` replaces quotes, brackets and dashes by spaces, so every cue follows a space. One fixed first
 # character and no groups make this scan six times faster than the obvious expression.

@@ -3,14 +3,12 @@
 Each line is a JSON object: `text`, `expected` (a list of [cause, effect, pattern]), `reason` and maybe `part`.
 """
 
-import json
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.errors import FileFormatError
-from cod3s.files.disk import open_text
+from cod3s.files.disk import read_json_lines
 from cod3s.harvest.extract import find_pairs
 
 Triple = tuple[str, str, str]  # cause, effect, pattern
@@ -23,7 +21,7 @@ class Passage:
     text: str
     part: str
     expected: frozenset[Triple]
-    found: frozenset[Triple]
+    harvested: frozenset[Triple]
 
 
 @dataclass(frozen=True)
@@ -52,43 +50,32 @@ class Score:
 
 def read_passages(path: Path) -> list[Passage]:
     """The labelled passages of `path`, each harvested with the default limits."""
-    with open_text(path) as stream:
-        return [
-            passage
-            for number, line in enumerate(stream, 1)
-            for passage in _passage(line, f"{path}, line {number}")
-        ]
+    hint = '{"text": "…", "expected": [["cause", "effect", "pattern"]], "reason": "…"}'
+    return list(read_json_lines(path, _passage, "a labelled passage", hint))
 
 
 def score_patterns(passages: list[Passage]) -> list[Score]:
     """A score for each pattern, then one for each part of the file, then one for all of it."""
-    names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.found})
+    names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.harvested})
     rows = [_score(name, passages, pattern=name) for name in names]
     for part in sorted({passage.part for passage in passages} - {""}):
         rows.append(_score(f"part: {part}", [passage for passage in passages if passage.part == part]))
     return [*rows, _score("all", passages)]
 
 
-def _passage(line: str, where: str) -> Iterator[Passage]:
-    if not line.strip():
-        return
-    try:
-        record = json.loads(line)
-        expected = frozenset((str(cause), str(effect), str(name)) for cause, effect, name in record["expected"])
-        text, part = str(record["text"]), str(record.get("part", ""))
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(
-            f"{where}: not a labelled passage ({error!r})",
-            hint='{"text": "…", "expected": [["cause", "effect", "pattern"]], "reason": "…"}',
-        ) from error
+def _passage(record: Any) -> Passage:
+    text, part = str(record["text"]), str(record.get("part", ""))
+    expected = frozenset((str(cause), str(effect), str(name)) for cause, effect, name in record["expected"])
     pairs = find_pairs(text).pairs
-    yield Passage(text, part, expected, frozenset((pair.cause, pair.effect, pair.pattern) for pair in pairs))
+    return Passage(text, part, expected, frozenset((pair.cause, pair.effect, pair.pattern) for pair in pairs))
 
 
 def _score(name: str, passages: list[Passage], pattern: str | None = None) -> Score:
-    expected = found = right = 0
+    counts = Counter[str]()
     for passage in passages:
-        wanted = {triple for triple in passage.expected if pattern in (None, triple[2])}
-        got = {triple for triple in passage.found if pattern in (None, triple[2])}
-        expected, found, right = expected + len(wanted), found + len(got), right + len(wanted & got)
-    return Score(name, expected, found, right)
+        expected, harvested = (
+            {triple for triple in triples if pattern in (None, triple[2])}
+            for triples in (passage.expected, passage.harvested)
+        )
+        counts.update(expected=len(expected), found=len(harvested), right=len(expected & harvested))
+    return Score(name, counts["expected"], counts["found"], counts["right"])

@@ -1,5 +1,7 @@
 """The table of cues, and the table of named patterns that tell the cause from the effect."""
 
+from typing import Any
+
 from cod3s.harvest.rules import Pattern, Position, Shape
 
 # In lower case, and each alternative begins with a letter: the scanner relies on that for its speed. Of two cues
@@ -26,155 +28,101 @@ CUES: dict[str, str] = {
 }
 
 _ADVERBS = r"(?: (?:partly|mainly|largely|mostly|chiefly|primarily|simply|only|probably|precisely|perhaps))?,? "
+_PERFECT = r" (?:(?:has|have|had) )?"
+_TO_BE = r" (?:was|were|is|are) (?:(?:mostly|mainly|largely|partly|probably) )?"
+_SO_SUBJECT = r" (?:i|we|he|she|they|it) (?!can|could|will|would|may|might|wo|do|does|did|get|gets)\w"
+
+
+def _opens(cue: str, name: str, example: str, **more: Any) -> Pattern:
+    """The cue opens the sentence: "CUE first, second"."""
+    return Pattern(cue, Position.OPENING, name=name, shape=Shape.OPENING, example=example, **more)
+
+
+def _resumes(cue: str, name: str, example: str, **more: Any) -> Pattern:
+    """The cue opens the next sentence: "First. CUE second"."""
+    return Pattern(cue, Position.OPENING, name=name, shape=Shape.NEXT, example=example, **more)
+
+
+def _pauses(cue: str, name: str, example: str) -> Pattern:
+    """The cue follows a comma or a dash: "First, CUE second"."""
+    return Pattern(cue, Position.PAUSE, name=name, example=example)
+
+
+def _joins(cue: str, name: str, example: str, **more: Any) -> Pattern:
+    """The cue stands between its sides: "first CUE second"."""
+    return Pattern(cue, name=name, example=example, **more)
+
+
+_BECAUSE: dict[str, Any] = {"order": "because"}
+_PHRASES: dict[str, Any] = {"first_phrase": True, "second_phrase": True}
 
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
+    _resumes(
         "that's because",
-        position=Position.OPENING,
-        name="thats-because",
-        order="because",
-        shape=Shape.NEXT,
-        example="The garden looks wild. That's because nobody cuts the hedge.",
+        "thats-because",
+        "The garden looks wild. That's because nobody cuts the hedge.",
+        **_BECAUSE,
     ),
-    Pattern(
-        "because",
-        position=Position.OPENING,
-        name="because-first",
-        shape=Shape.OPENING,
-        wary="effect",
-        example="Because the bakery was closed, we had crackers for breakfast.",
+    _opens(
+        "because", "because-first", "Because the bakery was closed, we had crackers for breakfast.", wary="effect"
     ),
-    Pattern(
-        "because",
-        before=_ADVERBS,
-        name="because",
-        order="because",
-        example="We stayed home because the road was icy.",
-    ),
-    Pattern(
-        "that's why",
-        position=Position.OPENING,
-        name="thats-why",
-        shape=Shape.NEXT,
-        example="My father was a sailor. That's why I know these knots.",
-    ),
-    Pattern(
-        "that's why",
-        position=Position.PAUSE,
-        name="thats-why",
-        example="The wall is thin, that's why we always whisper.",
-    ),
-    Pattern(
-        "which is why",
-        position=Position.PAUSE,
-        name="which-is-why",
-        example="My boss hates meetings, which is why we write everything down.",
-    ),
-    Pattern(
+    _joins("because", "because", "We stayed home because the road was icy.", before=_ADVERBS, **_BECAUSE),
+    _resumes("that's why", "thats-why", "My father was a sailor. That's why I know these knots."),
+    _pauses("that's why", "thats-why", "The wall is thin, that's why we always whisper."),
+    _pauses("which is why", "which-is-why", "My boss hates meetings, which is why we write everything down."),
+    _opens(
         "as a result of",
-        position=Position.OPENING,
-        name="as-a-result-of-first",
-        shape=Shape.OPENING,
+        "as-a-result-of-first",
+        "As a result of the long drought, the lake fell.",
         first_phrase=True,
-        example="As a result of the long drought, the lake fell.",
     ),
-    Pattern(
+    _joins(
         "as a result of",
+        "as-a-result-of",
+        "The school closed as a result of the budget cuts.",
         before=",? ",
-        name="as-a-result-of",
-        order="because",
         second_phrase=True,
-        example="The school closed as a result of the budget cuts.",
+        **_BECAUSE,
     ),
-    Pattern(
-        "as a result",
-        position=Position.OPENING,
-        name="as-a-result",
-        shape=Shape.NEXT,
-        example="The ferry sank. As a result, we were stranded.",
-    ),
-    Pattern(
-        "as a result",
-        position=Position.PAUSE,
-        name="as-a-result",
-        example="The bees had left; as a result, the orchard died.",
-    ),
-    Pattern(
+    _resumes("as a result", "as-a-result", "The ferry sank. As a result, we were stranded."),
+    _pauses("as a result", "as-a-result", "The bees had left; as a result, the orchard died."),
+    _opens(
         "due to the fact that",
-        position=Position.OPENING,
-        name="due-to-the-fact-first",
-        shape=Shape.OPENING,
-        example="Due to the fact that the lock was changed, he slept outside.",
+        "due-to-the-fact-first",
+        "Due to the fact that the lock was changed, he slept outside.",
     ),
-    Pattern(
+    _joins(
         "due to the fact that",
+        "due-to-the-fact",
+        "The bread did not rise due to the fact that the yeast was old.",
         before=_ADVERBS,
-        name="due-to-the-fact",
-        order="because",
-        example="The bread did not rise due to the fact that the yeast was old.",
+        **_BECAUSE,
     ),
-    Pattern(
-        "so",
-        position=Position.OPENING,
-        name="sentence-so",
-        shape=Shape.NEXT,
-        wary="both",
-        example="The lift was broken. So we took the stairs.",
-    ),
-    Pattern("so", position=Position.PAUSE, name="so", example="The oven was broken, so we ordered pizza."),
-    Pattern(
-        "so",
-        before=" (?:and )?",
-        after=r" (?:i|we|he|she|they|it) (?!can|could|will|would|may|might|wo|do|does|did|get|gets)\w",
-        name="so",
-        example="It was raining so we stayed in.",
-    ),
-    Pattern(
-        "since",
-        position=Position.OPENING,
-        name="since-first",
-        shape=Shape.OPENING,
-        example="Since the shop takes only cash, I ran to the bank.",
-    ),
+    _resumes("so", "sentence-so", "The lift was broken. So we took the stairs.", wary="both"),
+    _pauses("so", "so", "The oven was broken, so we ordered pizza."),
+    _joins("so", "so", "It was raining so we stayed in.", before=" (?:and )?", after=_SO_SUBJECT),
+    _opens("since", "since-first", "Since the shop takes only cash, I ran to the bank."),
     *(
-        pattern
+        make(word, word, example)
         for word, example in (
             ("therefore", "The witness vanished, therefore the case was dropped."),
             ("thus", "The valve had rusted shut, thus the pressure rose."),
             ("hence", "The ink had faded, hence the clerk wrote the wrong date."),
             ("consequently", "Her visa had expired; consequently, she could not fly."),
         )
-        for pattern in (
-            Pattern(word, position=Position.OPENING, name=word, shape=Shape.NEXT, example=example),
-            Pattern(word, position=Position.PAUSE, name=word, example=example),
-        )
+        for make in (_resumes, _pauses)
     ),
-    Pattern(
+    _joins(
         "caused by",
-        before=r" (?:was|were|is|are) (?:(?:mostly|mainly|largely|partly|probably) )?",
-        name="caused-by",
-        order="because",
-        first_phrase=True,
-        second_phrase=True,
-        example="The delay at the border was caused by a long strike.",
+        "caused-by",
+        "The delay at the border was caused by a long strike.",
+        before=_TO_BE,
+        **_BECAUSE,
+        **_PHRASES,
     ),
-    Pattern(
-        "caused",
-        before=r" (?:(?:has|have|had) )?",
-        name="caused",
-        first_phrase=True,
-        second_phrase=True,
-        example="The sudden frost caused the water pipes to burst.",
+    _joins("caused", "caused", "The sudden frost caused the water pipes to burst.", before=_PERFECT, **_PHRASES),
+    _joins(
+        "led to", "led-to", "Years of overfishing led to the collapse of the port.", before=_PERFECT, **_PHRASES
     ),
-    Pattern(
-        "led to",
-        before=r" (?:(?:has|have|had) )?",
-        name="led-to",
-        first_phrase=True,
-        second_phrase=True,
-        example="Years of overfishing led to the collapse of the port.",
-    ),
-    Pattern(
-        "for", before=r"[,;] ", name="for", order="because", example="He said nothing, for he feared the old man."
-    ),
+    _joins("for", "for", "He said nothing, for he feared the old man.", before=r"[,;] ", **_BECAUSE),
 )

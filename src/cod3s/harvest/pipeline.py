@@ -18,7 +18,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, Progress
 from cod3s.files.disk import require_other
-from cod3s.files.writers import Row, check_output_format, replaced_table
+from cod3s.files.writers import check_output_format, replaced_table
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.documents import Errors, Piece, read_pieces
 from cod3s.harvest.extract import CausalPair, find_pairs
@@ -89,13 +89,10 @@ def harvest(
     pieces = (piece for path in inputs for piece in _pieces_of(path, summary, column, errors))
     work = partial(_harvest_piece, limits=limits)
     # The workers come first: they start while this process is still importing pyarrow.
-    with (
-        _in_order(work, pieces, workers) as results,
-        replaced_table(output, COLUMNS) as write,
-    ):
+    with _in_order(work, pieces, workers) as results, replaced_table(output, COLUMNS) as write:
         for result in results:
             kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
-            write([_row(pair, result.corpus) for pair in kept])
+            write([(pair.cause, pair.effect, pair.pattern, pair.order, result.corpus) for pair in kept])
             _count(summary, result, kept)
             progress(result.bytes)
             if summary.pairs == limit:
@@ -126,10 +123,6 @@ def _harvest_piece(piece: Piece, limits: Limits) -> _Harvested:
     findings = find_pairs(piece.text, limits)
     size = len(piece.text.encode("utf-8", "replace"))
     return _Harvested(piece.corpus, size, findings.sentences, findings.pairs, findings.refused)
-
-
-def _row(pair: CausalPair, corpus: str) -> Row:
-    return pair.cause, pair.effect, pair.pattern, pair.order, corpus
 
 
 def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None:

@@ -35,11 +35,7 @@ TRAPS: tuple[Trap, ...] = (
         reason="an inversion",
     ),
     Trap("so", next="much many few little far long often soon badly well", reason="so of degree"),
-    Trap(
-        "so",
-        after=rf" (?!{_SUBJECT}\b)(?:\w+ly|\w+ (?:a|an|that|as|was|were|is|are))\b",
-        reason="so of degree",
-    ),
+    Trap("so", after=rf" (?!{_SUBJECT}\b)(?:\w+ly|\w+ (?:a|an|that|as|was|were|is|are))\b", reason="so of degree"),
     Trap("since", last="ever", reason="since of time"),
     Trap("since", next="then when last", reason="since of time"),
     Trap(

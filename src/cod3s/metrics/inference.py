@@ -57,8 +57,8 @@ def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
         if depth <= deepest
         for radius in RADII
     )
-    found = float(np.mean([guess.rank is not None for guess in guesses]))
-    return InferenceScores(len(guesses), deepest, found, float(np.median(ranks)), recalls)
+    share = float(np.mean([guess.rank is not None for guess in guesses]))
+    return InferenceScores(len(guesses), deepest, share, float(np.median(ranks)), recalls)
 
 
 def _distances(guess: Guess) -> "np.ndarray[tuple[int, ...], np.dtype[np.intp]]":

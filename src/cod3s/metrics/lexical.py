@@ -36,7 +36,7 @@ def distinct_ngrams(texts: Sequence[str], order: int) -> float:
     """Distinct-n (Li et al. 2016): the share of different n-grams among all n-grams of the set; 0 without any."""
     ngrams = [
         tuple(tokens[start : start + order])
-        for tokens in map(_tokens, texts)
+        for tokens in (_pair_bleu(1).tokenizer(text).split() for text in texts)
         for start in range(len(tokens) - order + 1)
     ]
     return len(set(ngrams)) / len(ngrams) if ngrams else 0.0
@@ -64,9 +64,7 @@ def lexical_settings() -> dict[str, str]:
 
 
 def _signature(scorer: Any) -> str:
-    scorer.corpus_score(
-        ["a"], [["a"]]
-    )  # the signature includes the number of references, known after a first score
+    scorer.corpus_score(["a"], [["a"]])  # the signature needs the number of references, known after a first score
     return str(scorer.get_signature().format(short=False))
 
 
@@ -82,8 +80,3 @@ def _pair_bleu(order: int) -> Any:
 def _self_bleu_scorer() -> Any:
     library = require("sacrebleu.metrics", "evaluate")
     return library.BLEU(tokenize="13a", smooth_method="exp", max_ngram_order=SELF_BLEU_ORDER, effective_order=True)
-
-
-def _tokens(text: str) -> list[str]:
-    tokens: list[str] = _pair_bleu(1).tokenizer(text).split()
-    return tokens

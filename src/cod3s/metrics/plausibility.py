@@ -1,6 +1,6 @@
 """Plausibility without human raters: combine the scores of a pair, and measure which alternatives they prefer.
 
-The scores come from a model or an encoder (`cod3s.evaluate.pairs`).
+The scores come from a model or an encoder (`cod3s.evaluate.judged_pairs`).
 """
 
 from collections.abc import Sequence

@@ -11,8 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.convert import ctranslate2_specs, fill_bert_encoder, fill_linear, fill_norm
-from cod3s.encode.weights import Weights, read_weights
+from cod3s.encode.weights import (
+    Weights,
+    ctranslate2_specs,
+    fill_bert_encoder,
+    fill_linear,
+    fill_norm,
+    read_weights,
+)
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import read_json
 from cod3s.model.parts import split_weights

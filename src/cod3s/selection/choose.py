@@ -1,12 +1,15 @@
-"""Select k candidates by one of the methods, and tell which others each chosen one stands for."""
+"""Select k candidates by one of the methods, and list the duplicates of each."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors, load_encoder
-from cod3s.errors import Cod3sError, UsageError, did_you_mean
+from cod3s.errors import Cod3sError
+from cod3s.options import find_name
+from cod3s.records import ResultSet
 from cod3s.selection.candidates import (
     Pool,
     Rows,
@@ -19,10 +22,9 @@ from cod3s.selection.candidates import (
     rank,
 )
 from cod3s.selection.methods.dpp import choose_dpp, take_away_shared
+from cod3s.selection.methods.hamming_rule import choose_apart
 from cod3s.selection.methods.kmedoids import choose_kmedoids
 from cod3s.selection.methods.mmr import choose_mmr
-from cod3s.selection.methods.signatures import choose_apart
-from cod3s.selection.result import Selected, Selection
 from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 from cod3s.signatures.signer import Signer
 
@@ -41,6 +43,34 @@ _SCORE_WEIGHT = 0.5
 _AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
 _AUTO_SHARED = 0.6  # of the candidates' mean that `auto` takes away
 _BLOCK = 65_536
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A chosen candidate: its position in the list, and the positions of those it stands for."""
+
+    text: str
+    signature: str
+    score: float | None
+    index: int
+    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen one has them
+
+
+@dataclass(frozen=True, repr=False)
+class Selection(ResultSet[Selected]):
+    """The chosen candidates, best first; the record of `select --json`."""
+
+    k: int  # as asked; fewer are selected where there are fewer candidates
+    method: str  # what ran: never `auto`
+    selected: tuple[Selected, ...]
+    settings: dict[str, str | int | float | bool]
+    blank: tuple[int, ...] = ()  # candidates with nothing visible in them: never selected
+    remarks: tuple[str, ...] = ()
+
+    _items = "selected"
+
+    def _title(self) -> str:
+        return f"{len(self)} by {self.method}"
 
 
 def select(
@@ -126,9 +156,7 @@ def _open_source(
 
 def check_method(method: str) -> str:
     """`method` itself when it is one of METHODS; else a clear error."""
-    if method not in METHODS:
-        raise UsageError(f"no method is called {method!r}", hint=did_you_mean(method, METHODS))
-    return method
+    return find_name("method", method, METHODS)
 
 
 def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:

@@ -5,15 +5,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cod3s.serving.address import Access
-from cod3s.serving.refusals import (
-    CrowdedError,
-    ForeignHostError,
-    ForeignOriginError,
-    RefusedError,
-    TooLargeError,
-    TooSlowError,
-    error_response,
-)
+from cod3s.serving.refusals import RefusedError, error_response
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -82,15 +74,23 @@ class Guard:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin", "")
         if not self._access.allows_host(host):
-            raise ForeignHostError(host)
+            raise RefusedError(
+                403,
+                f"this server does not answer to the host {host[:100]!r}",
+                hint="open it by the address that it printed, or start it with --allow-host NAME",
+            )
         if scope["method"] not in _SAFE_METHODS and not self._access.allows_origin(origin, host):
-            raise ForeignOriginError(origin)
+            raise RefusedError(
+                403,
+                f"pages of {origin[:100]!r} may not send requests to this server",
+                hint="use the server's own page; behind a proxy, start it with --allow-host NAME",
+            )
         if self._in_flight is not None and self._running > self._in_flight:
-            raise CrowdedError()
+            raise RefusedError(503, "the server is busy", hint="try again in a moment", retry_after=1)
 
 
 async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes:
-    """The whole body, in however many parts it is sent; TooLargeError or TooSlowError beyond the limits."""
+    """The whole body, in however many parts it is sent; an error beyond the limits."""
     body, more = bytearray(), True
     try:
         with anyio.fail_after(seconds):
@@ -100,10 +100,10 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes:
                     break
                 body += message.get("body", b"")
                 if len(body) > max_bytes:
-                    raise TooLargeError(max_bytes)
+                    raise RefusedError(413, f"the body has more than {max_bytes} bytes", hint="send less at once")
                 more = message.get("more_body", False)
     except TimeoutError:
-        raise TooSlowError() from None
+        raise RefusedError(408, "the body came too slowly", hint="send it again") from None
     return bytes(body)
 
 

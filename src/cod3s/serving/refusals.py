@@ -14,71 +14,12 @@ from cod3s.errors import Cod3sError, MissingExtraError
 
 
 class RefusedError(Cod3sError):
-    """A request that the server does not answer; `status` is the HTTP status, `headers` go with it."""
+    """A request that the server does not answer: the HTTP `status` and the `headers` that go with it."""
 
-    status = 400
-    headers: Mapping[str, str] = {}
-
-
-class ForeignHostError(RefusedError):
-    """A request under a name that the server does not go by."""
-
-    status = 403
-
-    def __init__(self, host: str) -> None:
-        super().__init__(
-            f"this server does not answer to the host {host[:100]!r}",
-            hint="open it by the address that it printed, or start it with --allow-host NAME",
-        )
-
-
-class ForeignOriginError(RefusedError):
-    """A request that a page of another origin sent through the user's browser."""
-
-    status = 403
-
-    def __init__(self, origin: str) -> None:
-        super().__init__(
-            f"pages of {origin[:100]!r} may not send requests to this server",
-            hint="use the server's own page; behind a proxy, start it with --allow-host NAME",
-        )
-
-
-class WrongTypeError(RefusedError):
-    """A body that is not declared as JSON, which any page may send without asking first."""
-
-    status = 415
-
-    def __init__(self) -> None:
-        super().__init__("the body is not marked as JSON", hint="send the header Content-Type: application/json")
-
-
-class TooLargeError(RefusedError):
-    """A body with more bytes than the server reads."""
-
-    status = 413
-
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"the body has more than {max_bytes} bytes", hint="send less in one request")
-
-
-class TooSlowError(RefusedError):
-    """A body that does not arrive in time."""
-
-    status = 408
-
-    def __init__(self) -> None:
-        super().__init__("the body came too slowly", hint="send it again")
-
-
-class CrowdedError(RefusedError):
-    """More requests at once than the server takes."""
-
-    status = 503
-    headers = {"Retry-After": "1"}  # noqa: RUF012 - never changed
-
-    def __init__(self) -> None:
-        super().__init__("the server is busy", hint="try again in a moment")
+    def __init__(self, status: int, message: str, hint: str = "", *, retry_after: int = 0) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.headers = {"Retry-After": str(retry_after)} if retry_after else {}
 
 
 def error_body(message: str, hint: str = "") -> dict[str, dict[str, str]]:
@@ -99,7 +40,7 @@ def explain(error: Exception) -> dict[str, str]:
 def error_response(error: Exception) -> Response:
     """The reply to an error of ours, or to an unexpected one."""
     if isinstance(error, RefusedError):
-        return JSONResponse(error_body(**explain(error)), error.status, dict(error.headers))
+        return JSONResponse(error_body(**explain(error)), error.status, error.headers)
     if isinstance(error, MissingExtraError):
         return JSONResponse(error_body(**explain(error)), 501)
     return JSONResponse(error_body(**explain(error)), 422 if isinstance(error, Cod3sError) else 500)

@@ -11,17 +11,7 @@ from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
 from cod3s.errors import EncoderError, SentenceError, UsageError
 from cod3s.options import BITS, SEED
 from cod3s.records import SentencePair, SignedSentence
-from cod3s.signatures import (
-    Bits,
-    Code,
-    Packed,
-    cosine_estimate,
-    hamming,
-    load_code,
-    pack,
-    random_code,
-    to_text,
-)
+from cod3s.signatures import Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
 from cod3s.text import clean, for_embedding
 
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
@@ -78,14 +68,6 @@ class Signer:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts in the form that is embedded: (texts, dim)."""
         return embed(self.encoder, texts)
-
-    def bits(self, texts: Sequence[str]) -> Bits:
-        """One row of booleans per text: (texts, bits)."""
-        return self.code.sign(self.vectors(texts))
-
-    def packed(self, texts: Sequence[str]) -> Packed:
-        """The bits of each text in whole bytes: (texts, bytes)."""
-        return pack(self.bits(texts))
 
     def signatures(self, texts: Sequence[str]) -> list[str]:
         """The signature of each text as a string of 0 and 1."""

@@ -15,8 +15,8 @@ from cod3s.selection import Selection
 from cod3s.web.explorer import Comparison, Explorer
 from cod3s.web.limits import Limits
 from cod3s.web.queue import JsonLines, WorkQueue
-from cod3s.web.replies import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of, bounded
+from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 
 UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and still stoppable in between
 _REASONS = {

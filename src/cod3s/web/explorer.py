@@ -1,4 +1,4 @@
-"""What the explorer can do for its clients, apart from HTTP: answer, compare, select, show bins and maps."""
+"""The work behind the explorer's routes: answer, compare, select, show bins and maps."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,7 +9,7 @@ from threading import Lock
 from cod3s import __version__
 from cod3s.bins import Atlas, open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
@@ -20,8 +20,8 @@ from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.text import complete
 from cod3s.web.limits import Limits
-from cod3s.web.replies import BinReply, Info, MapReply, Relation
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest
+from cod3s.web.responses import BinReply, Info, MapReply, Relation
 
 NEIGHBOURS = 12  # of a bin
 
@@ -77,7 +77,15 @@ class Explorer:
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
         """The two stages beside plain beam search. None after each step, the comparison at the end."""
-        yield from compare(self._generator, asked.text, asked.relation, asked.options(), self._encoder)
+        sets: dict[str, AnswerSet] = {}
+        for system, options in (("cod3s", asked.options()), ("s2s", asked.options().with_values(search="beam"))):
+            for event in self._generator.stream(asked.text, asked.relation, system=system, options=options):
+                if isinstance(event, AnswerSet):
+                    sets[system] = event
+                yield None
+        template = self._generator.facts.relations[asked.relation]["template"]
+        counts = {system: count_distinct(answers, template, self._encoder) for system, answers in sets.items()}
+        yield Comparison(**sets, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=self._encoder.id))
 
     def select(self, asked: SelectRequest) -> Iterator[Selection]:
         """The candidates that mean different things, as a single step."""
@@ -153,22 +161,6 @@ class Explorer:
     @cached_property
     def _static(self) -> Encoder:
         return load_encoder("static")
-
-
-def compare(
-    generator: Generator, text: str, relation: str, options: DecodeConfig, encoder: Encoder
-) -> Iterator[Comparison | None]:
-    """None after each step of the work, where it can be stopped, and the comparison at the end."""
-    answers: dict[str, AnswerSet] = {}
-    for system in ("cod3s", "s2s"):
-        system_options = options.with_values(search="beam") if system == "s2s" else options
-        for event in generator.stream(text, relation, system=system, options=system_options):
-            if isinstance(event, AnswerSet):
-                answers[system] = event
-            yield None
-    template = generator.facts.relations[relation]["template"]
-    counts = {name: count_distinct(answer_set, template, encoder) for name, answer_set in answers.items()}
-    yield Comparison(**answers, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=encoder.id))
 
 
 def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:

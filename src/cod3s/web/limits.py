@@ -1,31 +1,29 @@
-"""The limits of the explorer, in a module that loads no server, since the command line shows their defaults.
+"""The limits of the explorer; docs/serve.md gives the reasons for the numbers.
 
-docs/serve.md gives the reasons for the numbers.
+This module loads no server, because the command line derives its options from the fields.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 
-from cod3s.errors import Cod3sError
+from cod3s.options import check_options, option
+
+_limit = partial(option, least=1, panel="Limits")
 
 
 @dataclass(frozen=True)
 class Limits:
     """The limits of one server; only `waiting` may be 0."""
 
-    text: int = 300  # characters of a sentence
-    k: int = 30  # answers, also of `select`, and bins asked for by signature
-    beams: int = 100  # width of any beam, samples per bin, answers per bin
+    at_once: int = _limit(2, "Requests worked on at once.")
+    waiting: int = option(32, "Requests that may wait.", least=0, panel="Limits")  # the next one must try again
+    seconds: float = option(30.0, "Time to wait, and again to be worked on.", above=0, panel="Limits")
+    text: int = _limit(300, "Characters per sentence.", flags=("--max-text",))
+    k: int = _limit(30, "Answers per sentence.", flags=("--max-k",))  # also of `select`, and bins by signature
+    beams: int = _limit(100, "Width of a beam.", flags=("--max-beams",))  # also samples and answers per bin
+    candidates: int = _limit(500, "Candidates of select.", flags=("--max-candidates",))
+    body: int = _limit(64 * 1024, "Bytes per request.", flags=("--max-body",))
     tokens: int = 60  # per answer
-    candidates: int = 500  # of `select`
-    body: int = 64 * 1024  # bytes of a request
-    at_once: int = 2  # requests that the engine works on together
-    waiting: int = 32  # requests that may wait for it; the next one is told to try again
-    seconds: float = 30.0  # each: for the body to arrive, to wait, and to be worked on
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.name == "waiting" else 1
-            if field.name == "seconds" and not value > 0:
-                raise Cod3sError(f"the limit seconds is {value}, which must be above 0")
-            if field.name != "seconds" and value < least:
-                raise Cod3sError(f"the limit {field.name} is {value}, which must be at least {least}")
+        check_options(self)

@@ -26,26 +26,9 @@ Step = TypeVar("Step")
 Result = TypeVar("Result")
 
 
-class BusyError(RefusedError):
-    """More requests than may wait."""
-
-    status = 503
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__("too many requests are waiting", hint=f"try again in {seconds} seconds")
-        self.headers = {"Retry-After": str(seconds)}
-
-
-class OutOfTimeError(RefusedError):
-    """An answer that takes longer than the server allows."""
-
-    status = 504
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"this took longer than {seconds:g} seconds",
-            hint="ask for fewer answers or a narrower beam, or try later",
-        )
+def _busy() -> RefusedError:
+    hint = f"try again in {RETRY_SECONDS} seconds"
+    return RefusedError(503, "too many requests are waiting", hint, retry_after=RETRY_SECONDS)
 
 
 class WorkQueue:
@@ -64,7 +47,7 @@ class WorkQueue:
         that have no time left, and all work would be wasted.
         """
         if self.taken >= self._capacity:
-            raise BusyError(RETRY_SECONDS)
+            raise _busy()
         self.taken += 1
         try:
             await self._wait()
@@ -72,7 +55,11 @@ class WorkQueue:
                 with anyio.fail_after(self._seconds):
                     yield
             except TimeoutError:
-                raise OutOfTimeError(self._seconds) from None
+                raise RefusedError(
+                    504,
+                    f"this took longer than {self._seconds:g} seconds",
+                    hint="ask for fewer answers or a narrower beam, or try later",
+                ) from None
             finally:
                 self._free.release()
         finally:
@@ -83,7 +70,7 @@ class WorkQueue:
             with anyio.fail_after(self._seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise BusyError(RETRY_SECONDS) from None
+            raise _busy() from None
 
     async def finish(self, steps: Iterator[Step], receive: Receive) -> Step | None:
         """The last step of the work; None if the client went away before it."""

@@ -19,7 +19,7 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
 from cod3s.selection import METHODS
-from cod3s.serving.refusals import WrongTypeError
+from cod3s.serving.refusals import RefusedError
 from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -146,7 +146,9 @@ def body_of(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
 
     async def read(request: Request) -> Model:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-            raise WrongTypeError()
+            # Any page may send other types without asking first.
+            hint = "send the header Content-Type: application/json"
+            raise RefusedError(415, "the body is not marked as JSON", hint=hint)
         try:
             return model.model_validate_json(await request.body())
         except ValidationError as error:

@@ -12,7 +12,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from cod3s.asking.result import Tokens
+from cod3s.asking.diversified import Tokens
 from cod3s.errors import Cod3sError, require
 
 _HINTS = {
@@ -172,8 +172,7 @@ class CompletionServer:
         except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             wanted = "completions with log-probabilities" if self.with_scores else "completions"
             raise ServerError(
-                f"{self.address} answered something else than {wanted}",
-                hint=f"it begins {answer.text[:120]!r}",
+                f"{self.address} answered something else than {wanted}", hint=f"it begins {answer.text[:120]!r}"
             ) from error
 
     def _score(self, choice: dict[str, Any]) -> float:

@@ -1,7 +1,6 @@
 """Sample from transformers: a ready pipeline, or a model with its tokenizer. Extra `train`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -12,14 +11,10 @@ from cod3s.errors import Cod3sError, require
 _SEEDING = Lock()  # the random state belongs to the whole process; calls from threads take turns
 
 
-@dataclass(frozen=True)
-class PipelineGenerator:
-    """Called with a prompt it returns `samples` texts of a text-generation pipeline, without the prompt.
+@dataclass(frozen=True, kw_only=True)
+class _Sampler:
+    """Sampling options; the draws depend on `seed` and the number of the call alone."""
 
-    The draws depend on `seed` and the number of the call alone; the random state of torch stays as it is.
-    """
-
-    pipeline: Any
     samples: int = 8
     max_new_tokens: int = 64
     temperature: float = 1.0
@@ -27,6 +22,29 @@ class PipelineGenerator:
     top_p: float = 1.0
     seed: int = 0
     _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
+
+    def _sample(self, generate: Callable[..., Any], *inputs: Any, **more: Any) -> Any:
+        """Call `generate` with the options; the random state of torch stays as it is."""
+        torch = require("torch", "train")
+        with _SEEDING, torch.random.fork_rng():
+            torch.manual_seed(self.seed + next(self._numbers))
+            return generate(
+                *inputs,
+                **more,
+                do_sample=True,
+                num_return_sequences=self.samples,
+                max_new_tokens=self.max_new_tokens,
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+            )
+
+
+@dataclass(frozen=True)
+class PipelineGenerator(_Sampler):
+    """Called with a prompt, it returns `samples` texts of a text-generation pipeline, without the prompt."""
+
+    pipeline: Any
 
     def __call__(self, prompt: str) -> list[str]:
         task = getattr(self.pipeline, "task", type(self.pipeline).__name__)
@@ -35,23 +53,13 @@ class PipelineGenerator:
                 f"the pipeline is for {task!r}, text-generation was needed",
                 hint="for a seq2seq model use ModelGenerator(model, tokenizer)",
             )
-        with _seeded(self.seed + next(self._numbers)):
-            rows = self.pipeline(
-                prompt,
-                do_sample=True,
-                num_return_sequences=self.samples,
-                max_new_tokens=self.max_new_tokens,
-                temperature=self.temperature,
-                top_k=self.top_k,
-                top_p=self.top_p,
-                return_full_text=False,
-            )
+        rows = self._sample(self.pipeline, prompt, return_full_text=False)
         return [row["generated_text"] for row in rows]
 
 
 @dataclass(frozen=True)
-class ModelGenerator:
-    """Called with a prompt it returns `samples` texts of a seq2seq or causal model with their scores.
+class ModelGenerator(_Sampler):
+    """Called with a prompt, it returns `samples` texts of a seq2seq or causal model with their scores.
 
     A score is the mean log-probability of a text's tokens and its end, under the model itself: temperature, top-k
     and top-p shape what is drawn, not the score.
@@ -59,29 +67,11 @@ class ModelGenerator:
 
     model: Any
     tokenizer: Any
-    samples: int = 8
-    max_new_tokens: int = 64
-    temperature: float = 1.0
-    top_k: int = 0  # 0: all
-    top_p: float = 1.0
-    seed: int = 0
-    _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
 
     def __call__(self, prompt: str) -> list[tuple[str, float]]:
         inputs = self.tokenizer(prompt, return_tensors="pt").to(self.model.device)
-        with _seeded(self.seed + next(self._numbers)):
-            written = self.model.generate(
-                **inputs,
-                do_sample=True,
-                num_beams=1,
-                num_return_sequences=self.samples,
-                max_new_tokens=self.max_new_tokens,
-                temperature=self.temperature,
-                top_k=self.top_k,
-                top_p=self.top_p,
-                return_dict_in_generate=True,
-                output_logits=True,
-            )
+        extras = {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
+        written = self._sample(self.model.generate, **inputs, **extras)
         new = written.sequences[:, -len(written.logits) :]  # (samples, steps)
         scores = self.model.compute_transition_scores(written.sequences, written.logits, normalize_logits=True)
         belongs = _until_end(new, self.model.generation_config.eos_token_id)
@@ -95,11 +85,3 @@ def _until_end(tokens: Any, end: int | list[int] | None) -> Any:
     ends = torch.tensor([] if end is None else end, dtype=tokens.dtype, device=tokens.device)
     is_end = torch.isin(tokens, ends)
     return is_end.cumsum(dim=1) - is_end.long() == 0
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    torch = require("torch", "train")
-    with _SEEDING, torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield

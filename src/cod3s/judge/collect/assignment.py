@@ -37,12 +37,12 @@ class Assignment:
         `given` are the rater's items so far, `load` is the number of raters per item. No item gets extra raters
         until every item has enough; until then, a rater who has only such items left is done.
         """
-        place = len(given) + 1
-        if place > self.total:
+        position = len(given) + 1
+        if position > self.total:
             return None
         seen = [item for item in given if item in self._known_checks]
-        if place in self.check_places(rater):
-            return self._shuffled_checks(rater)[len(seen)]
+        if position in self.check_positions(rater):
+            return sorted(self.checks, key=lambda check: self._draw(rater, check))[len(seen)]
         free = set(self.items).difference(given)
         if any(load.get(item, 0) < self.raters_per_item for item in self.items):
             free = {item for item in free if load.get(item, 0) < self.raters_per_item}
@@ -50,15 +50,12 @@ class Assignment:
             return None
         return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
 
-    def check_places(self, rater: str) -> set[int]:
-        """The places of the checks for `rater`, from 1: one at random in each of as many equal stretches."""
+    def check_positions(self, rater: str) -> set[int]:
+        """The positions of the checks for `rater`, from 1: one at random in each of as many equal stretches."""
         generator = random.Random(f"{self.seed} {rater} places")
         number = len(self.checks)
         bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []
         return {generator.randrange(low, high) + 1 for low, high in pairwise(bounds)}
-
-    def _shuffled_checks(self, rater: str) -> list[str]:
-        return sorted(self.checks, key=lambda check: self._draw(rater, check))
 
     def _draw(self, rater: str, item: str) -> bytes:
         return hashlib.sha256(f"{self.seed} {rater} {item}".encode()).digest()

@@ -100,11 +100,7 @@ class Database:
 
         One lock for all writers is enough: a rating takes only as long as the disk, and people click slower.
         """
-        with (
-            self._turn,
-            self._engine.connect().execution_options(writing=True) as connection,
-            connection.begin(),
-        ):
+        with self._turn, self._engine.connect().execution_options(writing=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             yield connection
@@ -125,7 +121,8 @@ def open_database(url: str) -> Database:
             METADATA.create_all(connection)
     except SQLAlchemyError as error:
         shown = parsed.render_as_string(hide_password=True)
-        raise Cod3sError(f"the database {shown} cannot be opened: {_first_line(error)}", hint=_HINT) from error
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise Cod3sError(f"the database {shown} cannot be opened: {reason}", hint=_HINT) from error
     return database
 
 
@@ -155,7 +152,3 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

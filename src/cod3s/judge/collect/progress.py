@@ -9,7 +9,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from cod3s.judge.collect.store import Store
+from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.results.raters import RaterReport, report_raters
 from cod3s.judge.study.folder import CHECK, Item, Rating, Study
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.collect.store import Store
+from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.study.folder import Item, Rater, Rating, Study
 from cod3s.judge.study.identities import SIMULATED, is_simulated, new_id, pseudonyms, timestamp, token_hash
 
@@ -21,7 +21,7 @@ _NAMED = 5  # bad rows that a message lists
 class Incoming:
     """One rating of a file; `event` tells repeated ratings of an item by one rater apart."""
 
-    place: str  # for messages, such as "line 7"
+    location: str  # for messages, such as "line 7"
     rater: str
     item: str
     score: str
@@ -33,11 +33,11 @@ class Incoming:
 class BadRow:
     """A row that cannot be imported, and why."""
 
-    place: str
+    location: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"{self.location}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,7 @@ class Imported:
 
 
 def import_ratings(
-    store: Store,
-    study: Study,
-    items: Sequence[Item],
-    rows: Iterable[Incoming | BadRow],
-    *,
-    skip_bad: bool = False,
+    store: Store, study: Study, items: Sequence[Item], rows: Iterable[Incoming | BadRow], *, skip_bad: bool = False
 ) -> Imported:
     """Save the ratings; if one row is bad, none is saved, unless bad rows are to be skipped."""
     good, bad = check(rows, study, items)
@@ -99,7 +94,7 @@ def check(
         if not reason and event in seen:
             reason = f"{row.rater} rates {row.item} a second time"
         if reason:
-            bad.append(BadRow(row.place, reason))
+            bad.append(BadRow(row.location, reason))
         else:
             seen.add(event)
             good.append(row)

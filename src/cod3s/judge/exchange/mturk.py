@@ -58,7 +58,7 @@ def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) ->
     hits = []
     for hit in range(number):
         group = filled[hit * size : (hit + 1) * size]
-        group += [attention[(hit * share + place) % len(attention)] for place in range(share)]
+        group += [attention[(hit * share + slot) % len(attention)] for slot in range(share)]
         shuffle.shuffle(group)
         hits.append(group)
     return hits
@@ -99,16 +99,16 @@ def read_results(path: Path) -> Iterator[Incoming | BadRow]:
 def _assignment(cells: dict[str, str], row: Row, slots: Sequence[str]) -> Iterator[Incoming | BadRow]:
     if cells.get("AssignmentStatus") == _REJECTED:
         return
-    place = f"line {row.line}"
+    location = f"line {row.line}"
     try:
         answers = _answers(cells)
         seconds = float(cells.get("WorkTimeInSeconds") or 0) / len(slots)
     except (ValueError, AttributeError) as error:
-        yield BadRow(place, f"not an answer of this page ({error})")
+        yield BadRow(location, f"not an answer of this page ({error})")
         return
     for slot in slots:
         score = answers.get(f"score_{slot}")
-        where = f"{place}, statement {slot}"
+        where = f"{location}, statement {slot}"
         if score is None:
             yield BadRow(where, "no score")
         else:

@@ -6,12 +6,12 @@ The config is for Potato 2. The reader takes its `user_state.json` files (one pe
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError
-from cod3s.files.disk import open_text, read_json, write_text
+from cod3s.files.disk import open_text, read_json, write_json_lines, write_text
 from cod3s.judge.exchange.incoming import BadRow, Incoming
 from cod3s.judge.study.folder import Item, Study
 
@@ -23,9 +23,10 @@ _TIME = re.compile(r"(\d+)d (\d+)h (\d+)m (\d+)s")
 
 def write_project(folder: Path, study: Study, items: Sequence[Item]) -> None:
     """Write the items in the study's order, and a config for `potato start`."""
-    lines = [json.dumps({"id": item.id, "text": item.statement}, ensure_ascii=False) for item in items]
-    write_text(folder / ITEMS, "\n".join(lines) + "\n")
-    write_text(folder / CONFIG, _yaml(_config(study)))
+    write_json_lines(folder / ITEMS, ({"id": item.id, "text": item.statement} for item in items))
+    # JSON values are valid YAML.
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in _config(study).items()]
+    write_text(folder / CONFIG, "".join(lines))
 
 
 def read_annotations(path: Path) -> Iterator[Incoming | BadRow]:
@@ -64,12 +65,6 @@ def _config(study: Study) -> dict[str, Any]:
     }
 
 
-def _yaml(config: Mapping[str, Any]) -> str:
-    """One key per line; JSON values are valid YAML."""
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in config.items()]
-    return "\n".join(lines) + "\n"
-
-
 def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     content = read_json(file)
     if not isinstance(content, dict) or not isinstance(content.get("instance_id_to_label_to_value"), dict):
@@ -77,14 +72,14 @@ def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     rater = str(content.get("user_id") or file.parent.name)
     times = content.get("instance_id_to_behavioral_data") or {}
     for item, labels in content["instance_id_to_label_to_value"].items():
-        place = f"{file.parent.name}/{file.name}, item {item}"
+        location = f"{file.parent.name}/{file.name}, item {item}"
         try:
             scores = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
             seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            yield BadRow(place, f"not an annotation of this study ({error!r})")
+            yield BadRow(location, f"not an annotation of this study ({error!r})")
             continue
-        yield _incoming(place, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
+        yield _incoming(location, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
 
 
 def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
@@ -94,7 +89,7 @@ def _read_lines(file: Path) -> Iterator[Incoming | BadRow]:
                 yield _read_line(f"{file.parent.name}/{file.name}, line {number}", line, file.parent.name)
 
 
-def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
+def _read_line(location: str, line: str, folder: str) -> Incoming | BadRow:
     try:
         record = json.loads(line)
         labels = record["labels"] if "labels" in record else record["label_annotations"]
@@ -102,14 +97,14 @@ def _read_line(place: str, line: str, folder: str) -> Incoming | BadRow:
         time = (record.get("behavioral_data") or {}).get("time_string") or ""
         rater, item = str(record.get("user_id") or folder), str(record.get("instance_id") or record["id"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return BadRow(place, f"not an annotation of this study ({error!r})")
-    return _incoming(place, rater, item, chosen, _seconds(time))
+        return BadRow(location, f"not an annotation of this study ({error!r})")
+    return _incoming(location, rater, item, chosen, _seconds(time))
 
 
-def _incoming(place: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
+def _incoming(location: str, rater: str, item: str, chosen: Sequence[str], seconds: float) -> Incoming | BadRow:
     if len(chosen) != 1:
-        return BadRow(place, f"{len(chosen)} scores instead of one")
-    return Incoming(place, rater, item, str(chosen[0]), seconds)
+        return BadRow(location, f"{len(chosen)} scores instead of one")
+    return Incoming(location, rater, item, str(chosen[0]), seconds)
 
 
 def _is_chosen(value: Any) -> bool:

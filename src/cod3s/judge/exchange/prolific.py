@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import write_json
-from cod3s.judge.collect.rating import PROLIFIC
+from cod3s.judge.collect.rating_service import PROLIFIC
 from cod3s.judge.exchange.rating_files import write_csv
 from cod3s.judge.results.raters import RaterReport
 from cod3s.judge.study.design import raters_needed
@@ -52,11 +52,7 @@ def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
         "external_study_url": f"{url.rstrip('/')}/?{parameters}",
         "prolific_id_option": "url_parameters",
         "completion_codes": [
-            {
-                "code": study.completion_code,
-                "code_type": "COMPLETED",
-                "actions": [{"action": "MANUALLY_REVIEW"}],
-            }
+            {"code": study.completion_code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
         ],
         "total_available_places": raters_needed(study, items),
         "estimated_completion_time": ceil(shown * _SECONDS / 60),

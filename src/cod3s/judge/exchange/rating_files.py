@@ -67,11 +67,6 @@ def rating_rows(
     return rows
 
 
-def write_ratings_csv(path: Path, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Write rows for spreadsheets and for `cod3s judge import --from csv`."""
-    write_csv(path, COLUMNS, rows)
-
-
 def write_ratings_parquet(path: Path, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows for programs: typed, with texts unchanged."""
     arrow = require("pyarrow", "evaluate")
@@ -112,11 +107,11 @@ def read_ratings(path: Path) -> Iterator[Incoming | BadRow]:
         timed = table.kind == "jsonl" or "seconds" in table.header
         time = table.field("seconds") if timed else None
         for row in table:
-            place = f"line {row.line}"
+            location = f"line {row.line}"
             rater, item, score = ("" if (value := field(row)) is None else str(value).strip() for field in fields)
             try:
                 seconds = float((time(row) if time else 0) or 0)
             except ValueError:
-                yield BadRow(place, f"{time(row) if time else ''!r} is not a time in seconds")
+                yield BadRow(location, f"{time(row) if time else ''!r} is not a time in seconds")
                 continue
-            yield Incoming(place, rater, item, score, seconds)
+            yield Incoming(location, rater, item, score, seconds)

@@ -12,8 +12,8 @@ from typing import Any
 from cod3s.errors import require
 from cod3s.evaluate.plots import INK, Plot, styled, svg_text
 from cod3s.evaluate.report import METRICS, PAGE, TABLES, render_page
+from cod3s.evaluate.report_tables import markdown, title_of
 from cod3s.evaluate.scores import Column
-from cod3s.evaluate.tables import markdown, title_of
 from cod3s.files.disk import replaced_file, write_json, write_text
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
 from cod3s.judge.results.figures import figure_labels
@@ -86,7 +86,10 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     panels = figure.subplots(1, len(relations), squeeze=False)[0]
     for axes, relation in zip(panels, relations, strict=True):
         _panel(axes, results, relation, top)
-    shown = [name for name in MARKS if _shows(results, name)]
+    measured = {
+        name for by_name in results.systems.values() for system in by_name.values() for name in system.figures
+    }
+    shown = [name for name in MARKS if name in measured]
     labels = figure_labels(results.most_answers)
     handles = [_handle(name, labels[name]) for name in shown]
     if handles:
@@ -141,10 +144,6 @@ def _band(axes: Any, gold: GoldFigure, colour: str, name: str) -> None:
         fontsize=8,
         color=colour,
     )
-
-
-def _shows(results: Results, name: str) -> bool:
-    return any(name in system.figures for systems in results.systems.values() for system in systems.values())
 
 
 def _handle(name: str, label: str) -> Any:

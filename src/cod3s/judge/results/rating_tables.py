@@ -7,8 +7,18 @@ they come from other models and other raters.
 from collections.abc import Mapping, Sequence
 
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
+from cod3s.evaluate.report_tables import (
+    ARROWS,
+    EMPTY,
+    NOTHING,
+    Cell,
+    Part,
+    Table,
+    figure_text,
+    table_row,
+    title_of,
+)
 from cod3s.evaluate.summary import Figure
-from cod3s.evaluate.tables import ARROWS, NOTHING, Cell, Part, Table, plain_cell, title_of
 from cod3s.judge.results.agreement import Agreement
 from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
 from cod3s.judge.results.figures import FIGURES, HELD_OUT, figure_labels
@@ -38,16 +48,15 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
     for name, system in systems.items():
-        row = [plain_cell(name), *(_interval(system.figures.get(figure)) for figure in shown)]
-        row.append(plain_cell(str(max(system.sources.values(), default=0))))
-        rows.append((*row, *([_published(PLAUSIBILITY.get(name, {}), relation, shown)] if published else [])))
+        figures = [_interval(system.figures.get(figure)) for figure in shown]
+        paper = [_published(PLAUSIBILITY.get(name, {}), relation, shown)] if published else []
+        rows.append(table_row(name, *figures, max(system.sources.values(), default=0), *paper))
     for label, figure in gold.items():
-        row = [plain_cell(GOLD_NAMES[label]), _interval(figure), *([plain_cell("")] * (len(shown) - 1))]
-        row.append(plain_cell(str(figure.items)))
+        blanks = [""] * (len(shown) - 1)
         paper = (
-            Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True) if published else None
+            [Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True)] if published else []
         )
-        rows.append((*row, *([paper] if paper else [])))
+        rows.append(table_row(GOLD_NAMES[label], _interval(figure), *blanks, figure.items, *paper))
     labels = figure_labels(results.most_answers)
     columns = ("system", *(labels[name] for name in shown), "sources", *(["paper"] if published else []))
     note = (
@@ -63,7 +72,7 @@ def held_out_table(results: Results, relation: str) -> Table:
     """The maxima without their optimistic bias."""
     names = [name for name in FIGURES if name.endswith(HELD_OUT)]
     rows = [
-        (plain_cell(name), *(_interval(system.figures.get(figure)) for figure in names))
+        table_row(name, *(_interval(system.figures.get(figure)) for figure in names))
         for name, system in results.systems.get(relation, {}).items()
         if any(figure in system.figures for figure in names)
     ]
@@ -79,13 +88,7 @@ def agreement_table(analysis: Analysis) -> Table:
     if analysis.excluded:
         groups.append(("all raters", analysis.everyone.agreement))
     rows = [
-        (
-            plain_cell(raters),
-            plain_cell(name),
-            _alpha(agreement),
-            plain_cell(str(agreement.items)),
-            plain_cell(str(agreement.ratings)),
-        )
+        table_row(raters, name, _alpha(agreement), agreement.items, agreement.ratings)
         for raters, agreements in groups
         for name, agreement in agreements.items()
     ]
@@ -100,7 +103,7 @@ def coverage_table(analysis: Analysis) -> Table:
     """The number of items by their number of ratings."""
     wanted = analysis.settings["raters_per_item"]
     counts = analysis.results.raters_per_item
-    rows = [(plain_cell(str(raters)), plain_cell(str(items))) for raters, items in counts.items()]
+    rows = [table_row(raters, items) for raters, items in counts.items()]
     missing = sum(items for raters, items in counts.items() if raters < wanted)
     note = (
         f"{wanted} raters per item were planned; {missing} items have fewer. If an item has no rating that "
@@ -112,15 +115,15 @@ def coverage_table(analysis: Analysis) -> Table:
 def rater_table(analysis: Analysis) -> Table:
     """How each rater worked; the rule for exclusion was fixed before collection."""
     rows = [
-        (
-            plain_cell(rater.name),
-            plain_cell(str(rater.ratings)),
-            plain_cell(_number(rater.mean, "{:.2f}")),
-            plain_cell(_number(rater.median_seconds, "{:.1f} s")),
-            plain_cell(f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING),
+        table_row(
+            rater.name,
+            rater.ratings,
+            figure_text(rater.mean, "{:.2f}"),
+            figure_text(rater.median_seconds, "{:.1f} s"),
+            f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING,
             Cell((Part(f"{rater.failed_checks} of {rater.checks}", strong=rater.failed_checks > 0),)),
-            plain_cell(_number(rater.gold_gap, "{:+.2f}")),
-            plain_cell("; ".join(rater.reasons) or "no"),
+            figure_text(rater.gold_gap, "{:+.2f}"),
+            "; ".join(rater.reasons) or "no",
         )
         for rater in analysis.raters
     ]
@@ -139,7 +142,7 @@ def counted(analysis: Analysis) -> str:
 
 def _interval(figure: Figure | GoldFigure | None) -> Cell:
     if figure is None:
-        return plain_cell(NOTHING)
+        return EMPTY
     strong = isinstance(figure, Figure) and figure.near_best
     return Cell((Part(f"{figure.mean:.2f} ({figure.low:.2f}–{figure.high:.2f})", strong),))
 
@@ -149,13 +152,9 @@ def _published(scores: Mapping[str, Mapping[str, float]], relation: str, shown: 
     return Cell(tuple(map(Part, figures if scores else [NOTHING])), published=True)
 
 
-def _alpha(agreement: Agreement) -> Cell:
+def _alpha(agreement: Agreement) -> str:
     if agreement.alpha is None:
-        return plain_cell(agreement.words)
+        return agreement.words
     if agreement.low is None or agreement.high is None:
-        return plain_cell(f"{agreement.alpha:.3f}")
-    return plain_cell(f"{agreement.alpha:.3f} ({agreement.low:.3f} to {agreement.high:.3f})")
-
-
-def _number(value: float | None, form: str) -> str:
-    return NOTHING if value is None else form.format(value)
+        return f"{agreement.alpha:.3f}"
+    return f"{agreement.alpha:.3f} ({agreement.low:.3f} to {agreement.high:.3f})"

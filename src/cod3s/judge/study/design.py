@@ -14,26 +14,12 @@ from cod3s.evaluate.outputs import output_files, read_systems
 from cod3s.files.disk import sha256
 from cod3s.judge.study.folder import CHECK, Exclusion, Item, Study, write_study
 from cod3s.judge.study.identities import new_code, new_id, new_token, timestamp, token_hash
-from cod3s.judge.study.statements import (
-    Systems,
-    answer_items,
-    attention_checks,
-    choose_questions,
-    gold_items,
-    mix,
-)
+from cod3s.judge.study.statements import Systems, answer_items, attention_checks, choose_questions, gold_items, mix
 from cod3s.options import SEED
 
 QUESTION = "How plausible is this statement?"
 
-SCALE = (
-    "makes no sense",
-    "very unlikely",
-    "unlikely",
-    "possible",
-    "likely",
-    "very likely",
-)
+SCALE = ("makes no sense", "very unlikely", "unlikely", "possible", "likely", "very likely")
 
 INSTRUCTIONS = """\
 You will read short statements that give a cause and an effect. Please say how plausible each one is, from 0 to 5.

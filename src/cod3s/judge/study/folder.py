@@ -3,14 +3,13 @@
 Ratings live in the store.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.disk import open_text, read_json, replaced_file, replaced_folder, write_json
+from cod3s.files.disk import read_json, read_json_lines, replaced_folder, write_json, write_json_lines
 
 STUDY_FILE = "study.json"
 ITEMS_FILE = "items.jsonl"
@@ -113,9 +112,7 @@ def write_study(folder: Path, study: Study, items: Sequence[Item]) -> None:
         raise Cod3sError(f"{folder} is not empty", hint="choose a new folder: a study cannot be overwritten")
     with replaced_folder(folder) as partial:
         write_json(partial / STUDY_FILE, asdict(study))
-        with replaced_file(partial / ITEMS_FILE) as file, file.open("w", encoding="utf-8") as stream:
-            for item in items:
-                stream.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
+        write_json_lines(partial / ITEMS_FILE, map(asdict, items))
 
 
 def read_study(folder: Path) -> Study:
@@ -144,14 +141,7 @@ def read_study(folder: Path) -> Study:
 
 def read_items(folder: Path) -> list[Item]:
     """The items of the study in `folder`, in the study's order."""
-    items = []
-    with open_text(folder / ITEMS_FILE) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                items.append(_item(json.loads(line)))
-            except (ValueError, KeyError, TypeError) as error:
-                raise FileFormatError(f"{folder / ITEMS_FILE}, line {number}: not an item ({error})") from error
-    return items
+    return list(read_json_lines(folder / ITEMS_FILE, _item, "an item"))
 
 
 def _item(content: Any) -> Item:

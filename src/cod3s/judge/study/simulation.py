@@ -109,7 +109,8 @@ def rate(
                 impression = truths[item.id] + biases[number] + generator.normal(0, crowd.noise)
                 score, pace = int(np.clip(np.floor(impression + 0.5), 0, top)), _SECONDS
             seconds = round(pace * float(generator.lognormal(0, 0.5)), 2)
-            ratings.append(_rating(raters[number], item, score, seconds, len(ratings)))
+            key = f"{SIMULATED}-{item.id}"
+            ratings.append(Rating(raters[number].id, item.id, score, seconds, _time(len(ratings)), key=key))
     return Simulation(raters, tuple(ratings), truths, levels, _implied(study, items, truths, biases, crowd))
 
 
@@ -158,10 +159,6 @@ def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> list[tuple[Item,
 def _rater(number: int, crowd: Crowd) -> Rater:
     name = f"{SIMULATED}-{crowd.seed}-{number + 1}"
     return Rater(id=name, origin=SIMULATED, created=_time(number), external=name, finished=_time(number))
-
-
-def _rating(rater: Rater, item: Item, score: int, seconds: float, place: int) -> Rating:
-    return Rating(rater.id, item.id, score, seconds, _time(place), key=f"{SIMULATED}-{item.id}")
 
 
 def _time(seconds: float) -> str:

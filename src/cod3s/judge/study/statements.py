@@ -130,11 +130,11 @@ def _item(kind: str, relation: str, source: str, target: str, templates: Mapping
 def _first(answers: AnswerSet, system: str, number: int) -> Iterator[tuple[Answer, Credit]]:
     """The `number` likeliest answers with their credits, or the first ones if likelihoods are unknown."""
     likelihoods = _likelihoods(answers.answers)
-    places = list(range(len(answers)))
+    positions = list(range(len(answers)))
     if likelihoods is not None:
-        places.sort(key=lambda place: -likelihoods[place])
-    for rank, place in enumerate(places[:number], 1):
-        yield answers.answers[place], Credit(system, place + 1, None if likelihoods is None else rank)
+        positions.sort(key=lambda position: -likelihoods[position])
+    for rank, position in enumerate(positions[:number], 1):
+        yield answers.answers[position], Credit(system, position + 1, None if likelihoods is None else rank)
 
 
 def _likelihoods(answers: Sequence[Answer]) -> list[float] | None:

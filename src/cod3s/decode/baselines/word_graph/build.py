@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.database import connect, table_of
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.relations import CAUSE
+from cod3s.corpus.sql import connect, table_of
 from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 from cod3s.errors import UsageError, did_you_mean, require

@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from cod3s.judge.collect.progress import study_progress
-from cod3s.judge.collect.rating import RatingService, Shown, Standing
-from cod3s.judge.collect.store import Store, database_url, open_store
+from cod3s.judge.collect.rating_service import RatingService, Shown, Standing
+from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.study.folder import Item, Rater, Study, read_items, read_study
 from cod3s.judge.study.identities import matches
 from cod3s.serving.address import access_for, link, listen
@@ -168,13 +168,13 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
     def standing(rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
         return service.standing(rater)
 
-    @app.get("/api/statements/{place}")
-    def statement(place: int, rater: Annotated[Rater, Depends(link_owner)]) -> Shown:
-        return service.show(rater, place)
+    @app.get("/api/statements/{position}")
+    def statement(position: int, rater: Annotated[Rater, Depends(link_owner)]) -> Shown:
+        return service.show(rater, position)
 
-    @app.put("/api/statements/{place}")
-    def rate(place: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
-        return service.rate(rater, place, score.score, score.seconds, score.key, score.given)
+    @app.put("/api/statements/{position}")
+    def rate(position: int, score: Score, rater: Annotated[Rater, Depends(link_owner)]) -> Standing:
+        return service.rate(rater, position, score.score, score.seconds, score.key, score.given)
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cod3s.bins.file import BinsFacts, write_bins
 from cod3s.bins.medoids import first_best, group_medoids, group_sums, scores_against
-from cod3s.bins.store import BinsFacts, write_bins
 from cod3s.encode import Vectors
 from cod3s.errors import BinsError
 from cod3s.options import SEED

@@ -43,6 +43,9 @@ class Cell:
         return " / ".join(part.text for part in self.parts)
 
 
+EMPTY = Cell((Part(NOTHING),))
+
+
 @dataclass(frozen=True)
 class Table:
     """A title, a note on how to read the table, and rows with a cell per column; `bold` says what bold marks."""
@@ -59,9 +62,14 @@ class Table:
         return "-".join(re.findall(r"\w+", self.title.lower()))
 
 
-def plain_cell(text: str) -> Cell:
-    """A cell of text, or of one figure that is not compared."""
-    return Cell((Part(text),))
+def table_row(*values: object) -> tuple[Cell, ...]:
+    """The cells of a row: values that are not cells become plain text."""
+    return tuple(value if isinstance(value, Cell) else Cell((Part(str(value)),)) for value in values)
+
+
+def figure_text(value: float | None, form: str = "{:.3f}") -> str:
+    """A figure as printed; a dash if there is none."""
+    return NOTHING if value is None else form.format(value)
 
 
 def title_of(relation: str) -> str:
@@ -89,13 +97,13 @@ def diversity_table(summary: Summary, size: int) -> Table:
             columns.append(f"paper {title_of(relation)}")
     rows = []
     for system in summary.systems:
-        row = [plain_cell(system)]
+        row: list[object] = [system]
         for relation in summary.relations:
             row.append(_figures(summary, system, relation, str(size)))
             if f"paper {title_of(relation)}" in columns:
                 figures = published.get(system, {}).get(relation)
                 row.append(Cell((Part(str(figures) if figures else NOTHING),), published=True))
-        rows.append(tuple(row))
+        rows.append(table_row(*row))
     note = "100 - BLEU-1 / 100 - BLEU-2 / cosine distance; higher is more diverse."
     return Table(f"Diversity of {size}-sets", note, tuple(columns), tuple(rows))
 
@@ -116,13 +124,13 @@ def distinct_table(summary: Summary, relation: str) -> Table:
     with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
     rows = []
     for system in _with(summary, relation):
-        row = [plain_cell(system)]
-        row += [_one(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
+        row: list[object] = [system]
+        row += [_figure(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
         if with_paper:
             counts = DISTINCT.get(system)
             figures = [f"{counts[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS] if counts else [NOTHING]
             row.append(Cell(tuple(map(Part, figures)), published=True))
-        rows.append(tuple(row))
+        rows.append(table_row(*row))
     columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
     note = (
         "Answers among ten that are no closer than the threshold to an earlier one, as completed statements. "
@@ -150,10 +158,10 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
     """Diversity by other measures, and quality: diversity alone is easy."""
     shown = [row for row in MORE if _any(summary, relation, Column(str(size), row[0]))]
     rows = [
-        (
-            plain_cell(system),
+        table_row(
+            system,
             _interval(summary.figure(system, relation, Column(str(size), "semantic"))),
-            *(_one(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
+            *(_figure(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
         )
         for system in _with(summary, relation)
     ]
@@ -176,17 +184,9 @@ def fidelity_table(summary: Summary) -> Table:
             if scores.control is None:
                 continue
             whole, other = scores.control.whole, scores.control.other_hamming
-            rows.append(
-                (
-                    plain_cell(system),
-                    plain_cell(title_of(relation)),
-                    plain_cell(f"{whole.hamming:.2f}"),
-                    plain_cell(NOTHING if other is None else f"{other:.2f}"),
-                    plain_cell(f"{whole.bits_right:.3f}"),
-                    plain_cell(f"{whole.in_bin:.3f}"),
-                    plain_cell(str(whole.requests)),
-                )
-            )
+            distances = f"{whole.hamming:.2f}", figure_text(other, "{:.2f}")
+            shares = f"{whole.bits_right:.3f}", f"{whole.in_bin:.3f}"
+            rows.append(table_row(system, title_of(relation), *distances, *shares, whole.requests))
     note = (
         "Hamming distance between the requested signature and that of the answer; `to others`: the same to the "
         "other answers of the set, which is what it would be without control."
@@ -198,13 +198,13 @@ def fidelity_table(summary: Summary) -> Table:
 def choice_table(summary: Summary) -> Table:
     """How often each scorer finds the right alternative."""
     rows = [
-        (
-            plain_cell(choice.data),
-            plain_cell(title_of(choice.relation)),
-            plain_cell(choice.scorer),
-            plain_cell(f"{100 * choice.accuracy:.1f} %"),
-            plain_cell(f"{100 * choice.low:.1f}–{100 * choice.high:.1f} %"),
-            plain_cell(str(choice.questions)),
+        table_row(
+            choice.data,
+            title_of(choice.relation),
+            choice.scorer,
+            f"{100 * choice.accuracy:.1f} %",
+            f"{100 * choice.low:.1f}–{100 * choice.high:.1f} %",
+            choice.questions,
         )
         for choice in summary.choices
     ]
@@ -222,12 +222,12 @@ def inference_table(summary: Summary) -> Table:
     ]
     depths = list(dict.fromkeys(recall.depth for _, _, scores in guesses for recall in scores.recalls))
     rows = [
-        (
-            plain_cell(guesser),
-            plain_cell(title_of(relation)),
-            *(plain_cell(_recalls(scores, depth)) for depth in depths),
-            plain_cell(f"{scores.median_rank:g}"),
-            plain_cell(str(scores.sources)),
+        table_row(
+            guesser,
+            title_of(relation),
+            *(_recalls(scores, depth) for depth in depths),
+            f"{scores.median_rank:g}",
+            scores.sources,
         )
         for guesser, relation, scores in guesses
     ]
@@ -271,18 +271,18 @@ def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
     )
     figures = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
     if any(figure is None for figure, _ in figures):
-        return plain_cell(NOTHING)
+        return EMPTY
     return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in figures if figure))
 
 
-def _one(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
+def _figure(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
     figure = summary.figure(system, relation, column)
-    return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else plain_cell(NOTHING)
+    return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else EMPTY
 
 
 def _interval(figure: Figure | None) -> Cell:
     if figure is None:
-        return plain_cell(NOTHING)
+        return EMPTY
     return Cell((Part(f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})", figure.near_best),))
 
 

@@ -1,6 +1,6 @@
 """What raters can do: join, read a statement, rate it, continue where they stopped.
 
-Raters see statements at places 1, 2, 3 … of their own order, and never a system, a kind or the id of an item.
+Raters see statements at positions 1, 2, 3 … of their order, and never a system, a kind or the id of an item.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.collect.assignment import assignment_of
-from cod3s.judge.collect.store import Given, Store
+from cod3s.judge.collect.rating_store import Given, Store
 from cod3s.judge.study.folder import Item, Rater, Rating, Study
 from cod3s.judge.study.identities import as_text, new_id, new_token, timestamp, token_hash
 from cod3s.serving.refusals import RefusedError
@@ -17,18 +17,6 @@ from cod3s.text import clean
 
 PAGE, PROLIFIC = "page", "prolific"
 _RETURN_LINK = "https://app.prolific.com/submissions/complete?cc={code}"
-
-
-class NoSuchPlaceError(RefusedError):
-    """A rater asked for a statement that they have not reached."""
-
-    status = 404
-
-
-class TakenBackError(RefusedError):
-    """A rating for a statement that was taken back and replaced by another."""
-
-    status = 409
 
 
 @dataclass(frozen=True)
@@ -85,20 +73,21 @@ class RatingService:
         """How far `rater` is; assigns the next statement if they have rated all so far and there are more."""
         return self._continue(rater, None)
 
-    def show(self, rater: Rater, place: int) -> Shown:
-        """The statement at a place that the rater has reached, with the score they gave."""
-        return self._shown(self._at(rater, place))
+    def show(self, rater: Rater, position: int) -> Shown:
+        """The statement at a position that the rater has reached, with the score they gave."""
+        return self._shown(self._at(rater, position))
 
-    def rate(self, rater: Rater, place: int, score: int, seconds: float, key: str, given: str = "") -> Standing:
+    def rate(self, rater: Rater, position: int, score: int, seconds: float, key: str, given: str = "") -> Standing:
         """Save a score and continue; when this returns, it is on the disk. A `key` sent again changes nothing.
 
         `given` is that of the statement that was shown: if another has taken its place, nothing is saved.
         """
         if score not in range(len(self.study.scale)):
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
-        assigned = self._at(rater, place)
+        assigned = self._at(rater, position)
         if given and given != assigned.at:
-            raise TakenBackError(
+            raise RefusedError(
+                409,
                 "this statement was open for too long and went to someone else",
                 hint="rate the one that is shown now",
             )
@@ -124,14 +113,16 @@ class RatingService:
             self._store.finish(rater.id)
         return Standing(rater.name, rated, len(given), None, self._ending(rater))
 
-    def _at(self, rater: Rater, place: int) -> Given:
+    def _at(self, rater: Rater, position: int) -> Given:
         given = self._store.given(rater.id)
-        if not 1 <= place <= len(given):
-            raise NoSuchPlaceError(f"statement {place} has not been reached", hint="rate the ones before it first")
-        return given[place - 1]
+        if not 1 <= position <= len(given):
+            raise RefusedError(
+                404, f"statement {position} has not been reached", hint="rate those before it first"
+            )
+        return given[position - 1]
 
     def _shown(self, given: Given) -> Shown:
-        return Shown(given.place, self._statements[given.item], given.score, given.at)
+        return Shown(given.position, self._statements[given.item], given.score, given.at)
 
     def _ending(self, rater: Rater) -> Ending:
         code = self.study.completion_code

@@ -8,9 +8,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from cod3s.errors import FileFormatError, UsageError, did_you_mean
-from cod3s.files.disk import open_text
+from cod3s.errors import FileFormatError
+from cod3s.files.disk import display_name, open_text
 from cod3s.files.tables import KINDS, Row, Table, kind_of
+from cod3s.options import find_name
 
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
@@ -33,13 +34,12 @@ class Group:
 @contextmanager
 def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Iterator[Table]:
     """The table in `path` (`-` is standard input); what its name does not tell, `kind` or the first line does."""
-    if kind is not None and kind not in KINDS:
-        raise UsageError(f"no format is called {kind!r}", hint=did_you_mean(kind, KINDS))
-    name = "standard input" if str(path) == "-" else str(path)
+    if kind is not None:
+        find_name("format", kind, KINDS)
     with open_text(path) as stream:
         first = next(stream, "")
         lines = chain([first] if first else [], stream)
-        yield Table(lines, name, kind or kind_of(path) or _guess(first, text_field))
+        yield Table(lines, display_name(path), kind or kind_of(path) or _guess(first, text_field))
 
 
 def _guess(first: str, text_field: str | None) -> str:

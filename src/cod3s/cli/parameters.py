@@ -44,8 +44,7 @@ BundleOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 SentencesArgument = Annotated[
-    Path,
-    typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin."),
+    Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")
 ]
 
 Options = dict[str, Any]

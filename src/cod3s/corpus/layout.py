@@ -10,16 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.config import PrepareConfig
-from cod3s.corpus.manifest import (
-    FORMAT,
-    NAME,
-    InputFile,
-    Manifest,
-    as_json,
-    check_format,
-    load_manifest,
-)
+from cod3s.corpus.manifest import FORMAT, NAME, InputFile, Manifest, check_format, load_manifest
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
@@ -81,15 +73,14 @@ class CorpusFolder:
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
             raise Cod3sError(
-                f"{self.location.url} already holds files, but no corpus",
-                hint="choose a new or an empty folder",
+                f"{self.location.url} already holds files, but no corpus", hint="choose a new or an empty folder"
             )
         else:
             inputs = [asdict(file) for file in self.inputs]
             begun.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
 
     def finish(self, manifest: Manifest) -> None:
-        (self.location / NAME).write_json(as_json(manifest))
+        (self.location / NAME).write_json(asdict(manifest))
         self.work.remove()
 
     def abandon(self) -> None:

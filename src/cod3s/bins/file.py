@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 from cod3s.errors import BinsError
 from cod3s.files.disk import existing_file, replaced_file
@@ -79,9 +78,7 @@ class BinsFile:
     def __enter__(self) -> "BinsFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class Given:
     """An item that was assigned to a rater, and how they rated it."""
 
     item: str
-    place: int  # in the rater's own order, from 1
+    position: int  # in the rater's order, from 1
     at: str
     score: int | None = None  # None until rated
 
@@ -115,26 +115,15 @@ class Store:
             if given and given[-1].score is None:
                 if given[-1].at >= free_before:
                     return given[-1]
-                _take_back(connection, rater, given.pop().item)
+                taken_back = and_(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == given.pop().item)
+                connection.execute(delete(ASSIGNMENTS).where(taken_back))
             item = choose([earlier.item for earlier in given], _load(connection, free_before))
             if item is None:
                 return None
-            new = Given(item, place=len(given) + 1, at=timestamp())
-            connection.execute(insert(ASSIGNMENTS).values(rater=rater, item=new.item, place=new.place, at=new.at))
+            new = Given(item, len(given) + 1, timestamp())
+            row = {"rater": rater, "item": new.item, "place": new.position, "at": new.at}
+            connection.execute(insert(ASSIGNMENTS).values(row))
         return new
-
-    def load(self, *, free_before: str) -> dict[str, int]:
-        """The number of raters per item: those who rated it, and those who got it since `free_before`."""
-        with self._database.reading() as connection:
-            return _load(connection, free_before)
-
-    def rate(self, rating: Rating) -> Rating:
-        """Save a rating in place of the rater's earlier one, and return it with its revision.
-
-        A key that was saved before changes nothing, so a page may send a rating again until it is acknowledged.
-        """
-        with self._database.writing() as connection:
-            return _rate(connection, rating)
 
     def add(self, raters: Iterable[Rater], ratings: Iterable[Rating]) -> int:
         """Save raters and ratings from elsewhere, all or none, and return how many of the ratings were new.
@@ -156,18 +145,12 @@ class Store:
             unfinished = and_(RATERS.c.id == rater, RATERS.c.finished == "")
             connection.execute(update(RATERS).where(unfinished).values(finished=timestamp()))
 
-    def ratings(self) -> list[Rating]:
-        """The current ratings: the latest of each rater for each item, ordered by rater and item."""
+    def ratings(self, *, every_revision: bool = False) -> list[Rating]:
+        """The latest rating of each rater for each item, or every revision; ordered by rater and item."""
+        table = HISTORY if every_revision else RATINGS
+        wanted = select(table).order_by(table.c.rater, table.c.item, table.c.revision)
         with self._database.reading() as connection:
-            rows = connection.execute(select(RATINGS).order_by(RATINGS.c.rater, RATINGS.c.item)).mappings().all()
-        return [Rating(**row) for row in rows]
-
-    def history(self) -> list[Rating]:
-        """Every revision of every rating, ordered by rater, item and revision."""
-        order = (HISTORY.c.rater, HISTORY.c.item, HISTORY.c.revision)
-        with self._database.reading() as connection:
-            rows = connection.execute(select(HISTORY).order_by(*order)).mappings().all()
-        return [Rating(**row) for row in rows]
+            return [Rating(**row) for row in connection.execute(wanted).mappings()]
 
 
 def _admit(connection: Connection, rater: Rater) -> Rater:
@@ -188,16 +171,12 @@ def _rater(row: Mapping[Any, Any]) -> Rater:
 def _given(connection: Connection, rater: str) -> list[Given]:
     same = and_(RATINGS.c.rater == ASSIGNMENTS.c.rater, RATINGS.c.item == ASSIGNMENTS.c.item)
     wanted = (
-        select(ASSIGNMENTS.c.item, ASSIGNMENTS.c.place, ASSIGNMENTS.c.at, RATINGS.c.score)
+        select(ASSIGNMENTS.c.item, ASSIGNMENTS.c.place.label("position"), ASSIGNMENTS.c.at, RATINGS.c.score)
         .join_from(ASSIGNMENTS, RATINGS, same, isouter=True)
         .where(ASSIGNMENTS.c.rater == rater)
         .order_by(ASSIGNMENTS.c.place)
     )
     return [Given(**row) for row in connection.execute(wanted).mappings()]
-
-
-def _take_back(connection: Connection, rater: str, item: str) -> None:
-    connection.execute(delete(ASSIGNMENTS).where(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == item))
 
 
 def _load(connection: Connection, free_before: str) -> dict[str, int]:
@@ -216,14 +195,11 @@ def _load(connection: Connection, free_before: str) -> dict[str, int]:
     return load
 
 
-def _rate(connection: Connection, rating: Rating) -> Rating:
+def _rate(connection: Connection, rating: Rating) -> None:
+    """Save a rating in place of the rater's earlier one; a key that was saved before changes nothing."""
     revisions = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
-    if rating.key:
-        saved = (
-            connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).mappings().first()
-        )
-        if saved is not None:
-            return Rating(**saved)
+    if rating.key and connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).first():
+        return
     last = connection.execute(select(func.max(HISTORY.c.revision)).where(revisions)).scalar()
     new = replace(rating, revision=(last or 0) + 1)
     values = asdict(new)
@@ -233,4 +209,3 @@ def _rate(connection: Connection, rating: Rating) -> Rating:
     else:
         same = and_(RATINGS.c.rater == new.rater, RATINGS.c.item == new.item)
         connection.execute(update(RATINGS).where(same).values(**values))
-    return new

@@ -1,0 +1,160 @@
+"""The table of all commands, and the root command that turns errors into a message with a way out."""
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+import typer
+
+from cod3s import __version__
+from cod3s.cli import (
+    bench,
+    bins,
+    codes,
+    diversify,
+    evaluate,
+    generate,
+    harvest,
+    judge,
+    judge_results,
+    mcp,
+    prepare,
+    run,
+    select,
+    serve,
+    sign,
+    sts,
+    sweep,
+    train,
+)
+from cod3s.errors import Cod3sError, UsageError
+
+app = typer.Typer(
+    name="cod3s",
+    help="k answers that mean different things: semantic signatures, bins, and what is built on them.",
+    epilog='Start with: cod3s generate effect "the power went out during dinner"',
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_debug = False
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cod3s {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+    ),
+    debug: bool = typer.Option(False, "--debug", help="On an error, print the whole traceback."),
+) -> None:
+    global _debug  # noqa: PLW0603 - read by main() after the command has failed
+    _debug = debug
+
+
+Commands = tuple[tuple[str, Callable[..., None], str], ...]
+"""Name, function, and the arguments of an example, which --help shows."""
+
+_COMMANDS: Commands = (
+    ("generate", generate.generate, 'effect "the tenant misplaced his keys" -k 5'),
+    ("run", run.run, "cause -k 5"),
+    ("select", select.select, "outputs.jsonl -k 5 --group-by prompt --score-field logprob"),
+    (
+        "diversify",
+        diversify.diversify,
+        '"Name a use for a brick." -k 10 --server http://localhost:11434/v1 --model llama3.2',
+    ),
+    ("serve", serve.serve, "--port 8001 --open"),
+    ("mcp", mcp.mcp, "(as the command in an agent's settings)"),
+    ("sign", sign.sign, '"He lost his keys." "He could not get in."'),
+    ("sts", sts.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
+    ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
+    ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
+    ("train", train.train, "corpus/ -o run/ --preset warm --max-minutes 30"),
+    ("export", train.export, "run/ -o bundle/ --quantization int8"),
+    ("info", train.info, "bundle/"),
+    ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
+    ("sweep", sweep.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
+)
+_BINS: Commands = (
+    ("build", bins.build, "sentences.txt -o bins.sqlite --bits 16"),
+    ("stats", bins.stats, "sentences.txt --bits 4,8,12,16"),
+    ("show", bins.show, "bins.sqlite 0110100111010010"),
+    ("tree", bins.tree, "bins.sqlite --depth 3"),
+    ("reword", bins.reword, "bundle/ --corpus corpus/ -o own/ --sources 2000"),
+)
+_JUDGE: Commands = (
+    ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
+    ("serve", judge.serve, "study/ --port 8001"),
+    ("export", judge_results.export, "study/ --to mturk -o batch/"),
+    ("import", judge_results.import_, "study/ results.csv --from mturk"),
+    ("analyse", judge_results.analyse, "study/ -o report/"),
+    ("simulate", judge_results.simulate, "study/ --raters 12 --noise 0.8"),
+)
+_BENCH: Commands = (
+    ("encode", bench.encode, "--encoder sbert --encoder fast"),
+    ("decode", bench.decode, "--quick"),
+    ("train", bench.train, "--preset warm --preset small"),
+)
+_CODES: Commands = (("fit", codes.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
+_CRITIC: Commands = (
+    ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
+    ("score", critic.score, "pairs.tsv --relation effect"),
+    ("attach", critic.attach, "critic/ bundle/"),
+)
+_GROUPS = (
+    ("critic", "The critic: how plausible is an answer?", _CRITIC),
+    ("bins", "Bins: all sentences that share a signature.", _BINS),
+    ("codes", "Learned codes: balanced bits (median) or rotated principal axes (itq).", _CODES),
+    ("judge", "Human plausibility studies: create one, collect ratings, analyse them.", _JUDGE),
+    ("bench", "Speed, measured side by side in one run.", _BENCH),
+)
+
+
+def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
+    for name, command, arguments in commands:
+        to.command(name, epilog=f"Example: cod3s {prefix}{name} {arguments}")(command)
+
+
+_add(app, _COMMANDS)
+for _name, _help, _commands in _GROUPS:
+    _group = typer.Typer(help=_help)
+    _add(_group, _commands, f"{_name} ")
+    app.add_typer(_group, name=_name, no_args_is_help=True)
+
+
+def main() -> None:
+    """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage, 130 Ctrl-C."""
+    # Libraries that call basicConfig for themselves would otherwise print their remarks among ours.
+    logging.basicConfig(level=logging.WARNING)
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader of a pipe went away (`cod3s … | head`): not an error worth a message.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if _debug:
+            traceback.print_exc()
+        _explain(error)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+
+
+def _explain(error: Exception) -> None:
+    if isinstance(error, Cod3sError):
+        message, hint = error.message, error.hint
+    elif isinstance(error, OSError):
+        message, hint = (f"the system refused: {error}", "check that the path exists, is writable and has room")
+    else:
+        message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"
+    typer.echo(f"cod3s: {message}", err=True)
+    if hint:
+        typer.echo(f"  hint: {hint}", err=True)
