@@ -2,7 +2,7 @@
 
     python tests/made_pairs.py 100000 1000000 10000000
 
-prints the table of docs/measured/corpus.md: filtering, de-duplicating and splitting, without an encoder.
+prints the figures of docs/measured/corpus.md: filtering, de-duplicating and splitting, without an encoder.
 """
 
 import random

@@ -13,6 +13,7 @@ from cod3s.cli import (
     bench,
     bins,
     codes,
+    critic,
     diversify,
     evaluate,
     generate,
