@@ -11,7 +11,7 @@ from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines.plain import write_plainly, write_signed
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.choice import Taken, choose_answers
+from cod3s.decode.choice import Taken, choose_answers, keep_suitable
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.models import BundleModels, Models, open_models
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
@@ -26,6 +26,7 @@ from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, Signat
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
+_FIT = "fit to be shown (the option unfiltered gives them, too)"
 BATCH = 16  # sources decoded together: more are not faster and take more memory
 
 
@@ -229,9 +230,7 @@ class Generator:
             rows = write_signed(self._models, batch.relation, batch.sources, batch.config)
         else:
             rows = self._torch_systems.write(batch.system.name, batch.relation, batch.sources, batch.config)
-        for answers, remarks in zip(rows, batch.remarks, strict=True):
-            if len(answers) < batch.config.k:
-                remarks.append(f"{len(answers)} answers were found, {batch.config.k} asked for")
+        rows = [_best_suitable(batch, position, answers) for position, answers in enumerate(rows)]
         return [self._realised(answers) for answers in rows] if batch.config.needs_encoder else rows
 
     def _stream_one_stage(self, batch: Batch) -> Iterator[SignaturesChosen | AnswerMade]:
@@ -280,8 +279,9 @@ def answer_in_two_stages(models: Models, batch: Batch, signer: Signer | None) ->
     bins = write_sentences(models, batch, chosen)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
-        candidates = _choose(batch, position, signatures, bins[position], Taken(), signer)
-        _note_empty_bins(batch, position, candidates)
+        suitable = _keep_suitable(batch, position, bins[position])
+        candidates = _choose(batch, position, signatures, suitable, Taken(), signer)
+        _note_empty_bins(batch, position, bins[position], suitable, candidates)
         rows.append(_make_answers(signatures, candidates))
     return rows
 
@@ -293,17 +293,21 @@ def stream_two_stages(
     (chosen,) = choose_signatures(models, batch)
     yield SignaturesChosen(tuple(chosen))
     together = group if batch.config.search == "beam" else max(1, len(chosen))
+    written: Bins = []
+    suitable: Bins = []
     candidates: Bins = []
     taken = Taken()
     answers = 0
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
         (bins,) = write_sentences(models, batch, [signatures])
-        candidates += _choose(batch, 0, signatures, bins, taken, signer)
+        written += bins
+        suitable += _keep_suitable(batch, 0, bins)
+        candidates += _choose(batch, 0, signatures, suitable[start:], taken, signer)
         for answer in _make_answers(signatures, candidates[start:]):
             yield AnswerMade(answers, answer)
             answers += 1
-    _note_empty_bins(batch, 0, candidates)
+    _note_empty_bins(batch, 0, written, suitable, candidates)
 
 
 def make_answer_set(batch: Batch, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
@@ -332,10 +336,29 @@ def _choose(
     return choose_answers(batch.config, batch.sources[position], signatures, bins, taken, signer)
 
 
-def _note_empty_bins(batch: Batch, position: int, bins: Bins) -> None:
-    if empty := sum(not candidates for candidates in bins):
+def _keep_suitable(batch: Batch, position: int, bins: Bins) -> Bins:
+    return [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in bins]
+
+
+def _note_empty_bins(batch: Batch, position: int, written: Bins, suitable: Bins, chosen: Bins) -> None:
+    """Say how many bins give no answer, and why: from what was written to what was suitable and then chosen."""
+    remarks = batch.remarks[position]
+    if unsuitable := sum(bool(before) and not after for before, after in zip(written, suitable, strict=True)):
+        remarks.append(f"{unsuitable} of {len(written)} bins had no sentence {_FIT}")
+    if empty := sum(not candidates for candidates in chosen) - unsuitable:
         why = "faithful or new" if batch.config.faithful == "filter" else "new"
-        batch.remarks[position].append(f"{empty} of {len(bins)} bins had no sentence that was {why}")
+        remarks.append(f"{empty} of {len(chosen)} bins had no sentence that was {why}")
+
+
+def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
+    """The first k answers of one stage that may be shown."""
+    suitable = keep_suitable(batch.config, batch.texts[position], written)
+    if len(suitable) < batch.config.k:
+        remarks = batch.remarks[position]
+        remarks.append(f"{len(suitable)} answers were found, {batch.config.k} asked for")
+        if len(suitable) < len(written):
+            remarks.append(f"{len(written) - len(suitable)} of {len(written)} answers were not {_FIT}")
+    return suitable[: batch.config.k]
 
 
 def _make_answers(chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:

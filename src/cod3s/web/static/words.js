@@ -30,7 +30,7 @@ export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${c
 export const score = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
 
 /** What a bin is, in words: the sentence that stands for it, or that it is empty. */
-export const binWords = ({ medoid, count }) => (count && medoid ? medoid : "no training sentence has this signature");
+export const binWords = ({ medoid, count }) => (count ? medoid || "its typical sentence is not shown" : "no training sentence has this signature");
 
 export function apartWords(minHamming, bits) {
   return minHamming === 0 ? "any distance" : `over ${minHamming} of ${bits} bits`;
