@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cod3s.bins.file import BinsFile
 from cod3s.signatures import Code, from_text, hamming, pack
+from cod3s.unsuitable import presentable
 
 MAX_BINS = 65_536  # all bins of 16 bits
 
@@ -38,7 +39,7 @@ class NearBin:
 
 
 class Atlas:
-    """The bins by size, largest first, in memory; any thread may read it."""
+    """The bins by size, largest first, in memory; any thread may read it. Only presentable medoids are in it."""
 
     def __init__(self, bins: BinsFile, code: Code, most: int = MAX_BINS) -> None:
         rows = list(bins.largest(most))
@@ -46,7 +47,7 @@ class Atlas:
         signatures = np.array([from_text(row.signature, code.bits) for row in rows], bool).reshape(-1, code.bits)
         self._packed = pack(signatures)
         self.bins: Sequence[MappedBin] = [
-            MappedBin(row.signature, x, y, row.count, row.medoid)
+            MappedBin(row.signature, x, y, row.count, presentable(row.medoid))
             for row, (x, y) in zip(rows, flatten(code.sketch(signatures)).tolist(), strict=True)
         ]
 

@@ -165,7 +165,12 @@ def _watched(
 
 
 def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
-    """Print each source's answers as soon as they are there, and each remark once; give the number of sources."""
+    """Print each source's answers as soon as they are there; give the number of sources.
+
+    A remark on the source itself is always said, any other only the first time.
+    """
+    from cod3s.decode.statement import remarks_on
+
     said: set[str] = set()
     answered = 0
     for answers in sets:
@@ -174,7 +179,7 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
         for remark in answers.remarks:
             if remark not in said:
                 say(f"{answers.source[:60]}: {remark}")
-        said.update(answers.remarks)
+        said.update(set(answers.remarks) - set(remarks_on(answers.source)))
         print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
         sys.stdout.flush()
     return answered

@@ -3,7 +3,6 @@
 A filter is an SQL condition over `source`, `target` and their `bare` forms that is true for pairs to remove.
 """
 
-import codecs
 from collections.abc import Callable, Sequence
 
 from cod3s.corpus import noise
@@ -19,11 +18,6 @@ _FUNCTION_WORDS = (
     "there so because very too just all some any more out up i'm i've it's don't didn't can't isn't wasn't"
 )
 _DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
-# Rot-13, so that nobody has to read the words to read this file.
-_RUDE = (
-    "shpx|shpxvat|shpxrq|shpxre|fuvg|fuvggl|ohyyfuvg|ovgpu|ovgpurf|onfgneq|nffubyr|phag|qvpx|jnaxre|fyhg|"
-    "cvffrq|cvff|nff|nffrf|qnzavg|tbqqnza|tbqqnzarq|shpxva|fuvgf|ohttre|jnax|gjng|onfgneqf|nffubyrf|cevpx|cevpxf|zbgureshpxre|shpxf"
-)
 
 
 def _empty(words: int) -> Filter:
@@ -87,11 +81,6 @@ def _english() -> Filter:
     )
 
 
-def _profanity() -> Filter:
-    rude = rf"(?i)\b({codecs.decode(_RUDE, 'rot13')})\b"
-    return Filter("profanity", "a swear word of a short list", either(lambda side: matches(side, rude)))
-
-
 _WITH_NUMBER: dict[str, tuple[Callable[[int], Filter], int]] = {"empty": (_empty, 2), "length": (_length, 12)}
 _PLAIN: dict[str, Callable[[], Filter]] = {
     "characters": _characters,
@@ -99,7 +88,7 @@ _PLAIN: dict[str, Callable[[], Filter]] = {
     "dangling": _dangling,
     "repeated": _repeated,
     "english": _english,
-    "profanity": _profanity,
+    "profanity": noise.profanity,
     "broken": noise.broken,
     "unfinished": noise.unfinished,
     "headless": noise.headless,

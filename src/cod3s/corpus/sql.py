@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 from cod3s.files.locations import Location
 
 # `clean` does what cod3s.text.clean does; most text is clean already, which a cheap test finds out.
+# `plain_words` does what cod3s.unsuitable.plain_words does.
 # `bare` is what near-duplicates share: lower-case letters and digits; text without any is only like itself.
 _MACROS = r"""
 CREATE OR REPLACE MACRO clean(t) AS
@@ -18,6 +19,8 @@ CREATE OR REPLACE MACRO clean(t) AS
 CREATE OR REPLACE MACRO bare(t) AS
   CASE WHEN regexp_matches(t, '[\p{L}\p{M}\p{N}]')
   THEN regexp_replace(lower(t), '[^\p{L}\p{M}\p{N}]+', '', 'g') ELSE t END;
+CREATE OR REPLACE MACRO plain_words(t) AS
+  ' . ' || trim(regexp_replace(regexp_replace(lower(t), '[''’]', '', 'g'), '[^\p{L}\p{N}]+', ' ', 'g')) || ' . ';
 CREATE OR REPLACE MACRO text_hash(t) AS md5_number_upper(bare(t));
 """
 

@@ -1,7 +1,8 @@
-"""Choose the answers among the candidates: faithful to their bin, fresh, and no text twice."""
+"""Choose the answers among the candidates: fit to be shown, faithful to their bin, fresh, and no text twice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +11,13 @@ from cod3s.decode.config import DecodeConfig
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
+from cod3s.records import Answer
 from cod3s.signatures import from_text
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems
+from cod3s.unsuitable import is_unsuitable
 
+Written = TypeVar("Written", Candidate, Answer)
 Numbers = npt.NDArray[np.float64]
 
 
@@ -56,6 +60,11 @@ class Weights:
         bits_off = np.array([candidate.hamming or 0 for candidate in candidates])
         values: Numbers = scores - self.bit * bits_off - self.nearness * taken.nearness(candidates)
         return values
+
+
+def keep_suitable(config: DecodeConfig, source: str, texts: Sequence[Written]) -> list[Written]:
+    """The candidates or answers that may be shown as answers to `source`: all of them if `unfiltered`."""
+    return [text for text in texts if config.unfiltered or not is_unsuitable(text.text, source)]
 
 
 def choose_answers(

@@ -102,6 +102,12 @@ class DecodeConfig:
     nearness_weight: float = _choice(
         2.0, "weigh: what the cosine to the nearest answer of an earlier bin costs.", **_WEIGHT
     )
+    unfiltered: bool = _choice(
+        False,
+        "For research: also give answers that insult, are sexual, or explain an event by what a person is, which "
+        "are otherwise left out.",
+        flags=("--unfiltered",),
+    )
     seed: int = seed_option("Seed of sampling.", panel="Stage 2: which sentences")
 
     # Appendix B of the paper
@@ -143,6 +149,7 @@ ONE_STAGE = (
     "temperature",
     "max_tokens",
     "check",
+    "unfiltered",
     "seed",
 )
 """The options that have a part in systems of one stage."""

@@ -11,7 +11,7 @@ from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines.plain import write_plainly, write_signed
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.choice import Taken, choose_answers
+from cod3s.decode.choice import Taken, choose_answers, keep_suitable
 from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
 from cod3s.decode.models import AUTO, BundleModels, Models, open_models
 from cod3s.decode.plausibility import Judge, Pair, open_judge
@@ -26,6 +26,7 @@ from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, Signat
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
+_FIT = "fit to be shown (the option unfiltered gives them, too)"
 BATCH = 16  # sources decoded together: more are not faster and take more memory
 
 
@@ -243,9 +244,7 @@ class Generator:
             rows = write_signed(self._models, batch.relation, batch.sources, batch.config)
         else:
             rows = self._torch_systems.write(batch.system.name, batch.relation, batch.sources, batch.config)
-        for answers, remarks in zip(rows, batch.remarks, strict=True):
-            if len(answers) < batch.config.k:
-                remarks.append(f"{len(answers)} answers were found, {batch.config.k} asked for")
+        rows = [_best_suitable(batch, position, answers) for position, answers in enumerate(rows)]
         return [self._realised(answers) for answers in rows] if batch.config.needs_encoder else rows
 
     def _stream_one_stage(self, batch: Batch) -> Iterator[SignaturesChosen | AnswerMade]:
@@ -304,8 +303,9 @@ def answer_in_two_stages(
     bins = write_sentences(models, batch, chosen, judge)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
-        candidates = _choose(batch, position, signatures, bins[position], Taken(), signer)
-        _note_empty_bins(batch, position, candidates)
+        suitable = _keep_suitable(batch, position, bins[position])
+        candidates = _choose(batch, position, signatures, suitable, Taken(), signer)
+        _note_empty_bins(batch, position, bins[position], suitable, candidates)
         rows.append(_make_answers(signatures, _drop_implausible(batch, position, candidates, judge)))
     return rows
 
@@ -319,17 +319,21 @@ def stream_two_stages(
     config = batch.config
     in_order = config.search == "beam" and config.bins == config.k and not config.pool
     together = group if in_order else max(1, len(chosen))
+    written: Bins = []
+    suitable: Bins = []
     candidates: Bins = []
     taken = Taken()
     answers = 0
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
         (bins,) = write_sentences(models, batch, [signatures], judge)
-        candidates += _choose(batch, 0, signatures, bins, taken, signer)
+        written += bins
+        suitable += _keep_suitable(batch, 0, bins)
+        candidates += _choose(batch, 0, signatures, suitable[start:], taken, signer)
         for answer in _make_answers(signatures, _without_implausible(candidates[start:], config, judge)):
             yield AnswerMade(answers, answer)
             answers += 1
-    _note_empty_bins(batch, 0, candidates)
+    _note_empty_bins(batch, 0, written, suitable, candidates)
     _drop_implausible(batch, 0, candidates, judge)  # only for its remark
 
 
@@ -360,11 +364,30 @@ def _choose(
     return choose_answers(batch.config, batch.sources[position], signatures, bins, taken, signer, most)
 
 
-def _note_empty_bins(batch: Batch, position: int, bins: Bins) -> None:
-    wanted = min(batch.config.k, len(bins)) if batch.wanted[position] is None else len(bins)
-    if (empty := wanted - sum(bool(candidates) for candidates in bins)) > 0:
+def _keep_suitable(batch: Batch, position: int, bins: Bins) -> Bins:
+    return [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in bins]
+
+
+def _note_empty_bins(batch: Batch, position: int, written: Bins, suitable: Bins, chosen: Bins) -> None:
+    """Say how many bins give no answer, and why: from what was written to what was suitable and then chosen."""
+    remarks = batch.remarks[position]
+    if unsuitable := sum(bool(before) and not after for before, after in zip(written, suitable, strict=True)):
+        remarks.append(f"{unsuitable} of {len(written)} bins had no sentence {_FIT}")
+    wanted = min(batch.config.k, len(chosen)) if batch.wanted[position] is None else len(chosen)
+    if (empty := wanted - sum(map(bool, chosen)) - unsuitable) > 0:
         why = "faithful or new" if batch.config.faithful == "filter" else "new"
-        batch.remarks[position].append(f"{empty} of {len(bins)} bins had no sentence that was {why}")
+        remarks.append(f"{empty} of {len(chosen)} bins had no sentence that was {why}")
+
+
+def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
+    """The first k answers of one stage that may be shown."""
+    suitable = keep_suitable(batch.config, batch.texts[position], written)
+    if len(suitable) < batch.config.k:
+        remarks = batch.remarks[position]
+        remarks.append(f"{len(suitable)} answers were found, {batch.config.k} asked for")
+        if len(suitable) < len(written):
+            remarks.append(f"{len(written) - len(suitable)} of {len(written)} answers were not {_FIT}")
+    return suitable[: batch.config.k]
 
 
 def _drop_implausible(batch: Batch, position: int, bins: Bins, judge: Judge | None) -> Bins:

@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cod3s.corpus.relations import CAUSE, EFFECT
 from cod3s.decode.config import DecodeConfig
+from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError
 from cod3s.text import clean, for_modelling
 
+_OF_STATEMENTS = (CAUSE.name, EFFECT.name)
+"""The relations whose sources are statements; those of another may be questions, or in any language."""
 MAX_CHARACTERS = 10_000  # a longer source is not a sentence but a mistake
 
 WantedSignatures = Sequence[str] | None
@@ -45,7 +49,7 @@ def make_batch(
         texts,
         sources=[for_modelling(text) for text in texts],
         wanted=wanted,
-        remarks=[[] for _ in texts],
+        remarks=[remarks_on(text) if relation in _OF_STATEMENTS else [] for text in texts],
     )
 
 

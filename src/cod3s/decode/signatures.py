@@ -22,6 +22,7 @@ from cod3s.decode.rerank import (
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.records import Bin, ChosenSignature, Hypothesis
 from cod3s.signatures import from_text, keep_apart
+from cod3s.unsuitable import presentable
 
 _EXPANDED_TOGETHER = 32  # prefixes of one source: more fill the engine better, but expand some in vain
 
@@ -38,7 +39,7 @@ def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature
     if inferred:
         for position, signatures in zip(inferred, _infer(models, batch, inferred), strict=True):
             chosen[position] = signatures
-    return _with_bins(models, batch.relation, chosen)
+    return _with_bins(models, batch, chosen)
 
 
 def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
@@ -208,17 +209,19 @@ def _rank_against_bins(
 
 
 def _with_bins(
-    models: Models, relation: str, chosen: Sequence[Sequence[ChosenSignature]]
+    models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]
 ) -> list[list[ChosenSignature]]:
     """The same with the size and medoid of each signature's bin, where a bins file knows it."""
     known: dict[str, Bin] = {}
-    if file := models.bins(relation):
+    if file := models.bins(batch.relation):
         with file as bins:
             known = bins.find([signature.signature for signatures in chosen for signature in signatures])
 
     def described(signature: ChosenSignature) -> ChosenSignature:
-        bin = known.get(signature.signature)
-        return replace(signature, count=bin.count, medoid=bin.medoid) if bin else signature
+        if (bin := known.get(signature.signature)) is None:
+            return signature
+        medoid = bin.medoid if batch.config.unfiltered else presentable(bin.medoid)
+        return replace(signature, count=bin.count, medoid=medoid)
 
     return [[described(signature) for signature in signatures] for signatures in chosen]
 

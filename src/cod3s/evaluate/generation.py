@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.decode.config import DEFAULT, DecodeConfig, find_preset
+from cod3s.decode.config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, Progress
@@ -21,7 +21,7 @@ from cod3s.records import AnswerSet
 RUN = "run.json"
 DEFAULT_SYSTEM = "cod3s"
 """What `cod3s generate` runs: with its options, unless a preset is named."""
-PAPER_PRESET = "paper"
+DEFAULT_PRESET, PAPER_PRESET = "default", "paper"
 DEFAULT_SYSTEMS = (
     DEFAULT_SYSTEM,
     "s2s",
@@ -46,9 +46,12 @@ class Named:
 
 
 def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> list[Named]:
-    """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`."""
-    options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed)
-    own_options = options if preset else DEFAULT.with_values(k=k, seed=seed)
+    """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
+
+    `cod3s` leaves out unsuitable answers, as users meet it; the others are unfiltered, as in the paper.
+    """
+    options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
+    own_options = find_preset(preset or DEFAULT_PRESET).with_values(k=k, seed=seed)
     return [
         Named(name, find_system(name).name, own_options if name == DEFAULT_SYSTEM else options) for name in names
     ]

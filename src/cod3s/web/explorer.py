@@ -19,6 +19,7 @@ from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.text import complete
+from cod3s.unsuitable import presentable
 from cod3s.web.limits import Limits
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest
 from cod3s.web.responses import BinReply, Info, MapReply, Relation
@@ -101,8 +102,8 @@ class Explorer:
             signature,
             relation,
             bin.count if bin else 0,
-            bin.medoid if bin else "",
-            bin.samples if bin else (),
+            presentable(bin.medoid) if bin else "",
+            tuple(filter(presentable, bin.samples)) if bin else (),
             tuple(atlas.near(signature, NEIGHBOURS)),
         )
 

@@ -12,7 +12,7 @@ from cod3s.records import Answer
 def write_plainly(
     models: BundleModels, relation: str, sources: Sequence[str], config: DecodeConfig
 ) -> list[list[Answer]]:
-    """S2S and S2S-RS: the k likeliest of one beam, or of the samples, without signatures."""
+    """S2S and S2S-RS: the texts of one beam, or of the samples, without signatures; likeliest first."""
     model = models.plain(relation)
     width = max(config.baseline_beam, config.k)
     wide = config.with_values(beam=width, samples=width, top_k=config.baseline_top_k)
@@ -20,7 +20,7 @@ def write_plainly(
     return [
         [
             Answer(candidate.text, candidate.score, candidate.forward)
-            for candidate in read_candidates(model.words, hypotheses)[: config.k]
+            for candidate in read_candidates(model.words, hypotheses)
         ]
         for hypotheses in rows
     ]
@@ -29,7 +29,7 @@ def write_plainly(
 def write_signed(
     models: BundleModels, relation: str, sources: Sequence[str], config: DecodeConfig
 ) -> list[list[Answer]]:
-    """S2S + Sigs: the k likeliest texts of one beam over signature and sentence; scores count both."""
+    """S2S + Sigs: the texts of one beam over signature and sentence, likeliest first; scores count both."""
     model = models.sentence(relation)
     length = len(model.words.signature.groups)
     beam = max(config.baseline_beam, config.k)
@@ -48,5 +48,5 @@ def write_signed(
             score = mean_log_prob(hypothesis)
             if text:
                 by_text.setdefault(text, Answer(text, score, score, signature=signature))
-        answers.append(list(by_text.values())[: config.k])
+        answers.append(list(by_text.values()))
     return answers

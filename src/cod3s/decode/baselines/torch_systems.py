@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
+from cod3s.decode.choice import keep_suitable
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.rerank import mean_log_prob
@@ -36,7 +37,7 @@ class TorchSystems:
     def write(
         self, system: str, relation: str, sources: Sequence[str], config: DecodeConfig
     ) -> list[list[Answer]]:
-        """Up to k answers of `dbs` or `dpc` to each source, in the form that models read."""
+        """The answers of `dbs` or `dpc` to sources in the form that models read, preferred ones first."""
         require("torch", "train")
         require("transformers", "train")
         return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
@@ -55,26 +56,26 @@ class TorchSystems:
             best=max(config.baseline_beam, config.k),
             max_tokens=config.max_tokens,
         )
-        answers = [_Answers(self._models.vocabulary) for _ in sources]
+        answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         for collected, hypotheses in zip(answers, rows, strict=True):
             for hypothesis in hypotheses:
                 collected.add(hypothesis)
-        return [collected.first(config.k) for collected in answers]
+        return [collected.all() for collected in answers]
 
     def _constrained(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """One search for each of the strongest words; further words make up for repeated texts."""
         words = self._related_words(relation, sources, (1 + _SPARE_WORDS) * config.k)
-        answers = [_Answers(self._models.vocabulary) for _ in sources]
+        answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         while tasks := [
             (position, word)
             for position, queue in enumerate(words)
-            for word in _take(queue, config.k - len(answers[position]))
+            for word in _take(queue, config.k - answers[position].suitable)
         ]:
             rows = self._search(relation, [(sources[position], word) for position, word in tasks], config)
             for (position, word), hypotheses in zip(tasks, rows, strict=True):
                 for hypothesis in hypotheses:
                     answers[position].add(hypothesis, word.base)
-        return [collected.first(config.k) for collected in answers]
+        return [collected.all() for collected in answers]
 
     def _related_words(self, relation: str, sources: Sequence[str], number: int) -> list[list[RelatedWord]]:
         graph = open_word_graph(self._models.folder / "words" / f"{relation}.sqlite")
@@ -121,12 +122,14 @@ class TorchSystems:
 class _Answers:
     """The answers to one source, each text once, in the order in which they came."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, config: DecodeConfig, source: str) -> None:
+        self._vocabulary, self._config, self._source = vocabulary, config, source
         self._by_text: dict[str, Answer] = {}
 
-    def __len__(self) -> int:
-        return len(self._by_text)
+    @property
+    def suitable(self) -> int:
+        """How many of them may be shown."""
+        return len(keep_suitable(self._config, self._source, self.all()))
 
     def add(self, hypothesis: Hypothesis, constraint: str = "") -> None:
         text = self._vocabulary.decode_text(hypothesis.tokens).strip()
@@ -134,8 +137,8 @@ class _Answers:
             score = mean_log_prob(hypothesis)
             self._by_text.setdefault(text.casefold(), Answer(text, score, score, constraint=constraint))
 
-    def first(self, k: int) -> list[Answer]:
-        return list(self._by_text.values())[:k]
+    def all(self) -> list[Answer]:
+        return list(self._by_text.values())
 
 
 def _take(queue: list[RelatedWord], number: int) -> list[RelatedWord]:

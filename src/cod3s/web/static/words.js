@@ -34,7 +34,7 @@ export const plausibleWords = ({ plausibility }) =>
   (plausibility === null || plausibility === undefined ? "" : `${Math.round(100 * plausibility)} % plausible`);
 
 /** What a bin is, in words: the sentence that stands for it, or that it is empty. */
-export const binWords = ({ medoid, count }) => (count && medoid ? medoid : "no training sentence has this signature");
+export const binWords = ({ medoid, count }) => (count ? medoid || "its typical sentence is not shown" : "no training sentence has this signature");
 
 export function apartWords(minHamming, bits) {
   return minHamming === 0 ? "any distance" : `over ${minHamming} of ${bits} bits`;

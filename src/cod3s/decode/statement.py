@@ -1,0 +1,136 @@
+"""Notice sources that a model of causes and effects cannot answer well: no English, or no statement.
+
+The rules are cheap and careful: a remark on a good statement is worse than none on a bad one.
+"""
+
+import re
+
+from cod3s.text import words
+
+_BETTER = 'an English statement such as "it rained all day" gets better answers'
+_SEVERAL = 3  # words, from which on their letters and small words tell a language
+
+_ENGLISH = frozenset(
+    words(
+        "a an the this that these those my your his her its our their i you he she it we they me him us "
+        "them who what is are was were be been am do does did has have had will would can could should "
+        "may might must not no and or but if when while as of to in on at by for from with about into "
+        "over after before than then there so because very too just all some any more out up off i'm i've "
+        "it's he's she's don't didn't can't isn't wasn't couldn't won't got went made took came"
+    )
+)
+# Common words of other languages that are not English words as well.
+_FOREIGN = [
+    frozenset(listed.split())
+    for listed in (
+        "der das und ist nicht ein eine einen einem einer dem mit auf für von zu sich auch wird wurde "
+        "haben hatte er wir ihr mein meine sein seine dass weil aber wenn noch schon nach aus bei über "
+        "ich sie den hat im",
+        "le la les des une est pas que qui dans avec pour nous vous ils elle je il sont était ont mais du "
+        "au aux ce cette son sa ses mon ma très été plus et de un sur",
+        "el los las una que por con para está estaba muy pero del se su sus mi es fue porque cuando todo "
+        "más en de un la al lo no",
+        "il lo gli una che di non è sono era con per del della nel ha hanno perché quando molto suo sua "
+        "questo e un la mio ma",
+        "o os uma não com para que do da em no na é foi por mas muito seu sua eu ele ela um de as",
+        "het een niet van de en ik zijn werd dat die voor met op maar naar heeft had hij zij wij ze mijn te",
+        "och att det som en på är av för med till inte den har jag han hon var ett men om vi",
+        "i w na z się nie że do to jest był była ale jak od po przez dla za ma są w moja mój",
+        "ja on ei se hän että oli ovat mutta kun niin minä sinä joka hänen koska",
+        "bir ve bu için ile çok ama gibi daha değil olarak var ben sen onun",
+    )
+]
+# What words begin and end with around their vowels, y being one.
+_STARTS = re.compile(
+    "[bcdfghjklmnpqrstvwxz]?|[bcfgpkst]l|[bcdfgpktv]r|s[ckmnpqtwv]|s[cpt]r|spl|schw?|shr?|sph|ch[rl]?|th[rw]?|phr?|"
+    "wh|wr|kn|gn|gh|ps|pn|rh|tw|dw|tz|ts|mc|ll|kh|zh|mn|pt|kw"
+)
+_ENDS = re.compile(
+    "(?:[bcdfghjklmnpqrstvwxz]?|ck|t?ch|sh|th|ph|ght?|[cflnprsxtwb]t|[lnrdw]d|bb|ff|lf|rf|gg|ng|rg|[lnrsw]k|[lrw]l|"
+    "rld|[lrsm]m|thm|chm|gm|[lrwngm]n|[lmrsp]p|rr|ss|zz|l?tz|rtz|[mlr]b|[lnr]c|[nrl]ch|nct|mpt|[mlr]ph|[nlrxfpdw]th|"
+    "lfth|ngth|ngst|[rnl]st|[rl]sh|lv|rv|nx|nz|sch)s?"
+)
+_NO_VOWELS = "bcdfghjklmnpqrstvwxz"
+_CLUSTER = re.compile("[^aeiouy]{6}")
+_KEYBOARD = re.compile("qwer|wert(?!h)|rtyu|tyui|uiop|asdf|sdfg|dfgh|fghj|ghjk|hjkl|zxcv|xcvb|cvbn|vbnm")
+
+_ASKER = r"(?:i|you|he|she|it|we|they|there)\b"
+_THING = r"(?:the|this|that|these|those|my|your|his|her|our|their)\b"
+_QUESTIONS = re.compile(  # without a question mark
+    rf"(?:why|how|where|when) (?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|don't|didn't|"
+    rf"isn't|doesn't) (?:{_ASKER}|{_THING}|an? )|"
+    rf"(?:what|who|whom|which) (?:do|does|did|are|will|can) (?:{_ASKER}|{_THING})|"
+    rf"(?:is|are|does|did|will|would|could|isn't|aren't|doesn't|didn't) (?:{_ASKER}|{_THING})|"
+    r"(?:do|can|don't|can't|won't) (?:i|you|he|she|we|they)\b"
+)
+_QUOTES = "\"'“”‘’«»"
+_OBJECT = (
+    r"(?:the|a|an|my|your|his|her|our|their|me|him|us|them|it|this|these|those|all|some|every|each|two|three)\b"
+)
+_COMMANDS = re.compile(
+    rf"please\b|let's\b|let us\b|(?:do not|don't) (?!have |know |like |want |need )[a-z]+|"
+    rf"be (?:quiet|careful|nice|good|kind|patient|still|silent|sure|polite|brave|honest|happy)\b|"
+    rf"(?:go|come|sit|stand|wake|hurry|shut|calm|get) "
+    rf"(?:to|away|home|here|there|down|up|out|back|on|in|outside|inside)\b|"
+    rf"(?:listen to|look at|wait for) {_OBJECT}|"
+    rf"(?:add|ask|answer|avoid|bake|bring|build|buy|call|carry|check|choose|clean|close|cook|create|delete|describe|"
+    rf"do|draw|drink|drive|eat|explain|fetch|fill|find|finish|fix|fold|follow|forget|generate|get|give|grab|help|"
+    rf"hide|hold|imagine|keep|leave|lend|list|lock|make|mix|move|name|open|order|paint|pass|pick|plant|play|pour|"
+    rf"press|pull|push|read|remember|remove|rewrite|save|say|sell|send|show|sing|start|stir|stop|summarise|"
+    rf"summarize|take|teach|tell|throw|translate|try|turn|use|visit|wash|watch|water|wear|write) {_OBJECT}"
+)
+
+
+def remarks_on(source: str) -> list[str]:
+    """What a user should know about a source, in one remark at most; none for what may be an English statement."""
+    if problem := _problem(source):
+        return [f"the source {problem}: {_BETTER}"]
+    return []
+
+
+def _problem(source: str) -> str:
+    letters = [letter for letter in source if letter.isalpha()]
+    listed = words(source.replace("’", "'").replace("-", ""))
+    if not letters:
+        return "has no letters"
+    if _is_foreign(letters, listed):
+        return "does not look like English"
+    if _is_random(listed):
+        return "looks like random letters"
+    if len(listed) == 1:
+        return "is a single word"
+    sentence = " ".join(listed)
+    quoted = source[0] in _QUOTES  # "are you there?" he asked
+    if source.rstrip(f"{_QUOTES})] ").endswith("?") or (not quoted and _QUESTIONS.match(sentence)):
+        return "looks like a question"
+    return "looks like a command" if not quoted and _COMMANDS.match(sentence) else ""
+
+
+def _is_foreign(letters: list[str], listed: list[str]) -> bool:
+    """Whether most letters are not Latin, or small words of another language outnumber the English ones."""
+    latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
+    if 2 * latin < len(letters):
+        return True
+    english = len(_ENGLISH.intersection(listed))
+    foreign = max(len(language.intersection(listed) - _ENGLISH) for language in _FOREIGN)
+    if foreign > max(english, 1) and len(listed) >= _SEVERAL:  # a single one may be part of a name
+        return True
+    marked = sum(not word.isascii() for word in listed)
+    return not english and len(listed) >= _SEVERAL and 3 * marked >= len(listed)
+
+
+def _is_random(listed: list[str]) -> bool:
+    """Whether at least half of the words cannot be pronounced, and no small word speaks for English."""
+    if any(word in _ENGLISH for word in listed if len(word) > 1):
+        return False
+    return 2 * sum(map(_is_unpronounceable, listed)) >= len(listed)
+
+
+def _is_unpronounceable(word: str) -> bool:
+    if not (word.isascii() and word.isalpha()) or len(word) < _SEVERAL:
+        return False
+    if not word.strip(_NO_VOWELS) or _CLUSTER.search(word) or _KEYBOARD.search(word):
+        return True
+    start = word[: len(word) - len(word.lstrip(_NO_VOWELS))]
+    end = word[len(word.rstrip(_NO_VOWELS)) :]
+    return not (_STARTS.fullmatch(start) and _ENDS.fullmatch(end))

@@ -1,0 +1,149 @@
+"""Tell whether a text, as an answer to a source, says what a demo must not say.
+
+That is: it insults, it is sexual, it speaks of harming oneself, or it explains an event by a person's origin,
+colour, religion, sex, orientation or disability. The words and patterns are in data/unsuitable.tsv, with reasons.
+"""
+
+import codecs
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+PATH = Path(__file__).parent / "data" / "unsuitable.tsv"
+PROFANITY = "profanity"
+"""The topic of swear words, which training pairs have a filter of its own for."""
+HARMLESS = "_"
+"""What a harmless phrase is replaced by: no pattern matches it."""
+
+_CODED = "rot13:"
+_WORD = re.compile(r"[^\W_]+")
+_PART = re.compile(r"{(\w+)}")
+_KEYS = re.compile(r"<([^<>]+)>")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What stops an answer: a pattern over the plain words of a text, which must hold one of the keys.
+
+    An `uninvited` rule lets the answer pass if the source speaks of the topic.
+    """
+
+    kind: Literal["never", "uninvited"]
+    topic: str
+    pattern: str
+    keys: frozenset[str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The whole list: what stops an answer, what is harmless, and by which words a source speaks of a topic."""
+
+    stops: tuple[Rule, ...]
+    harmless: str
+    invites: dict[str, str]
+
+
+@cache
+def read_rules() -> Rules:
+    """The list in data/unsuitable.tsv, which explains its columns."""
+    lines = [line for line in PATH.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    parts: dict[str, str] = {}
+    stops: list[Rule] = []
+    harmless: list[str] = []
+    invites: dict[str, str] = {}
+    for kind, name, written, reason in (line.split("\t") for line in lines[1:]):
+        coded = written.startswith(_CODED)
+        pattern = codecs.decode(written.removeprefix(_CODED), "rot13") if coded else written
+        pattern = _PART.sub(lambda part: parts[part[1]], pattern)
+        if kind == "part":
+            parts[name] = pattern
+        elif kind == "harmless":
+            harmless.append(pattern)
+        elif kind == "invites":
+            invites[name] = _whole(pattern)
+        else:
+            keys = frozenset(
+                max(phrase.split(), key=len) for group in _KEYS.findall(pattern) for phrase in group.split("|")
+            )
+            pattern = _whole(_KEYS.sub(r"(?:\1)", pattern))
+            stops.append(Rule("never" if kind == "never" else "uninvited", name, pattern, keys, reason))
+    return Rules(tuple(stops), _whole("|".join(harmless)), invites)
+
+
+def find_unsuitable(text: str, source: str = "") -> Rule | None:
+    """The first rule that stops `text` as an answer to `source`; None if nothing speaks against it."""
+    plain = plain_words(text)
+    rules = _rules_by_key()
+    words = set(plain.split())
+    if rules.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
+        return None
+    for rule in _in_order(words):
+        if _stops(rule, plain) and not (rule.kind == "uninvited" and _invites(source, rule.topic)):
+            return rule
+    return None
+
+
+def is_unsuitable(text: str, source: str = "") -> bool:
+    """Whether `text` must not be shown as an answer to `source`."""
+    return find_unsuitable(text, source) is not None
+
+
+def presentable(text: str) -> str:
+    """A bin's sentence if it may be shown, else nothing."""
+    return "" if is_unsuitable(text) else text
+
+
+def plain_words(text: str) -> str:
+    """The form that patterns read: small letters, no apostrophes, single spaces, a full stop at both ends."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "")
+    return f" . {' '.join(_WORD.findall(text.casefold().replace(chr(39), '')))} . "
+
+
+def _stops(rule: Rule, plain: str) -> bool:
+    """Whether the rule's pattern is in the text, and still there without the harmless phrases."""
+    search = _compiled(rule.pattern).search
+    if not search(plain):
+        return False
+    harmless = _compiled(read_rules().harmless)
+    for _ in range(2):  # neighbouring phrases share a space
+        plain = harmless.sub(f" {HARMLESS} ", plain)
+    return search(plain) is not None
+
+
+def _invites(source: str, topic: str) -> bool:
+    """Whether the source itself speaks of the topic."""
+    pattern = read_rules().invites.get(topic)
+    return pattern is not None and _compiled(pattern).search(plain_words(source)) is not None
+
+
+@cache
+def _rules_by_key() -> dict[str, Sequence[int]]:
+    """For each key word, the positions of the rules that have it."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for position, rule in enumerate(read_rules().stops):
+        for key in rule.keys:
+            positions[key].append(position)
+    return dict(positions)
+
+
+def _in_order(words: set[str]) -> list[Rule]:
+    """The rules that have one of these words as a key, in the order of the list."""
+    by_key = _rules_by_key()
+    positions = {position for word in words for position in by_key.get(word, ())}
+    return [read_rules().stops[position] for position in sorted(positions)]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _whole(pattern: str) -> str:
+    return f" (?:{pattern}) "
