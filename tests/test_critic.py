@@ -33,7 +33,7 @@ QUICK = DecodeConfig(k=3, signature_beam=20, beam=6, max_tokens=16)
 def fit(tiny_bundle: TinyBundle) -> Fit:
     generator = load(tiny_bundle.exact)
     examples = corpus_examples(tiny_bundle.run.parent / "corpus", generator.encoder, limit=50, seed=1)
-    return fit_critic(examples, generator.models, generator.encoder)
+    return fit_critic(examples, generator.models, generator.signer)
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_pairs_of_one_kind_only_cannot_be_fitted(tiny_bundle: TinyBundle) -> Non
     generator = load(tiny_bundle.exact)
     one = [LabelledPair(Pair("effect", SOURCES[0], "the baker slept"), True, "made", "1")]
     with pytest.raises(Cod3sError, match="implausible"):
-        fit_critic(one, generator.models, generator.encoder)
+        fit_critic(one, generator.models, generator.signer)
 
 
 def test_figures_are_those_of_counting() -> None:

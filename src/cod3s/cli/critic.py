@@ -62,7 +62,7 @@ def train(
     fitted = fit_critic(
         examples,
         generator.models,
-        generator.encoder,
+        generator.signer,
         features=names or DEFAULT_FEATURES,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},

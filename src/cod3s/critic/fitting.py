@@ -1,7 +1,7 @@
 """Fit the critic's logistic model, and measure it by cross-validation: accuracy, AUC, calibration."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from cod3s.critic.examples import LabelledPair
 from cod3s.decode.models import BundleModels
-from cod3s.decode.plausibility import BundleLikelihoods, Critic, PairScores, feature_rows, logistic
-from cod3s.encode import Encoder
+from cod3s.decode.plausibility import Critic, Judge, logistic
 from cod3s.errors import Cod3sError
 from cod3s.metrics.plausibility import choice_credits
-from cod3s.signatures.signer import embed
+from cod3s.signatures.signer import Signer
 
 Numbers = npt.NDArray[np.float64]
 
@@ -45,22 +44,10 @@ class Fit:
     reliability: list[tuple[float, float, int]]
 
 
-def score_examples(
-    examples: Sequence[LabelledPair], models: BundleModels, encoder: Encoder, parts: Sequence[str]
-) -> list[PairScores]:
-    """The scores of every example, the relevance included."""
-    pairs = [example.pair for example in examples]
-    scores = BundleLikelihoods(models).score_pairs(pairs, parts)
-    cosines = np.einsum(
-        "nd,nd->n", embed(encoder, [p.source for p in pairs]), embed(encoder, [p.target for p in pairs])
-    )
-    return [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
-
-
 def fit_critic(
     examples: Sequence[LabelledPair],
     models: BundleModels,
-    encoder: Encoder,
+    signer: Signer,
     *,
     features: Sequence[str] = DEFAULT_FEATURES,
     seed: int = 0,
@@ -72,9 +59,8 @@ def fit_critic(
         raise Cod3sError(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
-    shape = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, encoder.id)
-    scores = score_examples(examples, models, encoder, shape.parts)
-    rows = feature_rows(features, [example.pair for example in examples], scores)
+    unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
+    rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
     held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)
     for fold in range(_FOLDS):
@@ -87,7 +73,7 @@ def fit_critic(
         dict(zip(features, weights.tolist(), strict=True)),
         bias,
         floor=float(np.quantile(held_out[labels == 1], _FLOOR)),
-        encoder=encoder.id,
+        encoder=signer.encoder.id,
         facts=facts or {},
     )
     return Fit(critic, measure(examples, held_out), _reliability(held_out, labels))

@@ -104,7 +104,7 @@ class Generator:
     @cached_property
     def judge(self) -> Judge:
         """The bundle's critic, ready to judge; an error if the bundle has none."""
-        return open_judge(self.folder, self.facts, self._models, self.encoder)
+        return open_judge(self.folder, self.facts, self._models, self.signer)
 
     @cached_property
     def _torch_systems(self) -> TorchSystems:

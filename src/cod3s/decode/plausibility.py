@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.models import BundleModels, RoleModel
-from cod3s.encode import Encoder, Vectors
+from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
-from cod3s.signatures.signer import embed
+from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, for_modelling, words
 
 NAME = "critic.json"
@@ -39,8 +39,9 @@ class Pair:
 class PairScores:
     """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
 
-    `forward` is p(target | source), `target_alone` p(target | nothing), `backward` p(source | target), and
-    `source_alone` p(source | nothing); None without a model for it. Each length counts tokens and the end.
+    `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
+    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); None where a model is
+    missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -50,11 +51,8 @@ class PairScores:
     source_alone: float | None = None
     target_length: int = 0
     source_length: int = 0
+    signed: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
-
-
-FORWARD_PARTS = ("forward", "target_alone")
-BACKWARD_PARTS = ("backward", "source_alone")
 
 
 class BundleLikelihoods:
@@ -64,16 +62,25 @@ class BundleLikelihoods:
         self._models = models
 
     def score_pairs(
-        self, pairs: Sequence[Pair], parts: Sequence[str] = (*FORWARD_PARTS, *BACKWARD_PARTS)
+        self,
+        pairs: Sequence[Pair],
+        parts: Sequence[str] = ("forward", "target_alone", "backward", "source_alone"),
+        signatures: Mapping[str, str] | None = None,
     ) -> list[PairScores]:
-        """Scores in the order of `pairs`; parts that are not asked for or have no model are None."""
+        """Scores in the order of `pairs`; parts that are not asked for or have no model are None.
+
+        The part `signed` needs the `signatures` of all targets.
+        """
         scores: dict[Pair, PairScores] = {}
         for relation in dict.fromkeys(pair.relation for pair in pairs):
             related = [pair for pair in pairs if pair.relation == relation]
-            scores |= dict(zip(related, self._score_relation(relation, related, parts), strict=True))
+            rows = self._score_relation(relation, related, parts, signatures or {})
+            scores |= dict(zip(related, rows, strict=True))
         return [scores[pair] for pair in pairs]
 
-    def _score_relation(self, relation: str, pairs: Sequence[Pair], parts: Sequence[str]) -> list[PairScores]:
+    def _score_relation(
+        self, relation: str, pairs: Sequence[Pair], parts: Sequence[str], signatures: Mapping[str, str]
+    ) -> list[PairScores]:
         if relation not in self._models.facts.models:
             return [PairScores(0.0)] * len(pairs)
         sources = [for_modelling(pair.source) for pair in pairs]
@@ -86,7 +93,9 @@ class BundleLikelihoods:
             "backward": (backward, targets, sources),
             "source_alone": (backward, nothing, sources),
         }
-        columns = {part: self._score(*asked[part]) for part in parts}
+        columns = {part: self._score(*asked[part]) for part in parts if part in asked}
+        if "signed" in parts:
+            columns["signed"] = self._score_signed(relation, sources, pairs, signatures)
         lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
         return [
             PairScores(
@@ -97,6 +106,19 @@ class BundleLikelihoods:
             )
             for row in range(len(pairs))
         ]
+
+    def _score_signed(
+        self, relation: str, sources: Sequence[str], pairs: Sequence[Pair], signatures: Mapping[str, str]
+    ) -> Sequence[float | None]:
+        model, words = self._models.sentence(relation), self._models.vocabulary
+        scores = model.engine.score(
+            [
+                model.request(source, words.encode_signature(signatures[pair.target]))
+                for source, pair in zip(sources, pairs, strict=True)
+            ],
+            [words.encode_text(for_modelling(pair.target)) for pair in pairs],
+        )
+        return [score.log_prob / score.length for score in scores]
 
     def _score(
         self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
@@ -115,7 +137,7 @@ class BundleLikelihoods:
 
 
 def _pmi(scores: PairScores) -> float:
-    return ((scores.forward or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
+    return ((scores.signed or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
 
 
 def _backward_pmi(scores: PairScores) -> float:
@@ -128,7 +150,6 @@ FEATURES: dict[str, Callable[[Pair, PairScores], float]] = {
     "pmi_per_token": lambda _, scores: _pmi(scores) / max(1, scores.target_length),
     "backward_pmi": lambda _, scores: _backward_pmi(scores),
     # How ordinary the target is
-    "forward": lambda _, scores: scores.forward or 0.0,
     "target_alone": lambda _, scores: scores.target_alone or 0.0,
     # What an encoder and plain counting see
     "relevance": lambda _, scores: scores.relevance,
@@ -159,11 +180,11 @@ class Critic:
     def parts(self) -> tuple[str, ...]:
         """The model scores that its features need."""
         backward = any(name in _BACKWARD_FEATURES for name in self.weights)
-        return FORWARD_PARTS + (BACKWARD_PARTS if backward else ())
+        return ("signed", "target_alone", *(("backward", "source_alone") if backward else ()))
 
-    def probabilities(self, pairs: Sequence[Pair], scores: Sequence[PairScores]) -> Numbers:
-        """How plausible each pair is, from 0 to 1."""
-        return logistic(feature_rows(self.weights, pairs, scores) @ [*self.weights.values()] + self.bias)
+    def weigh(self, features: Numbers) -> Numbers:
+        """How plausible pairs with these features are, from 0 to 1."""
+        return logistic(features @ [*self.weights.values()] + self.bias)
 
 
 def feature_rows(
@@ -204,37 +225,56 @@ def load_critic(folder: Path) -> Critic:
 
 
 class Judge:
-    """A critic together with the models and the encoder that its features come from."""
+    """A critic together with the models and the signer that its features come from."""
 
-    def __init__(self, critic: Critic, models: BundleModels, encoder: Encoder) -> None:
+    def __init__(self, critic: Critic, models: BundleModels, signer: Signer) -> None:
         self.critic = critic
-        self._likelihoods, self._encoder = BundleLikelihoods(models), encoder
+        self._likelihoods, self._signer = BundleLikelihoods(models), signer
 
-    def __call__(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors] | None = None) -> Numbers:
-        """How plausible each pair is; equal pairs are scored once. `vectors` are of all texts, where known."""
+    def __call__(self, pairs: Sequence[Pair]) -> Numbers:
+        """How plausible each pair is; equal pairs are scored once."""
         distinct = list(dict.fromkeys(pairs))
-        texts = [text for pair in distinct for text in (pair.source, pair.target)]
-        known = vectors if vectors is not None else self.vectors(texts)
-        scores = [
-            replace(score, relevance=float(known[pair.source] @ known[pair.target]))
-            for pair, score in zip(
-                distinct, self._likelihoods.score_pairs(distinct, self.critic.parts), strict=True
-            )
-        ]
-        probabilities = dict(zip(distinct, self.critic.probabilities(distinct, scores), strict=True))
+        probabilities = dict(zip(distinct, self.critic.weigh(self.features(distinct)), strict=True))
         return np.array([probabilities[pair] for pair in pairs])
+
+    def judge_written(
+        self, pairs: Sequence[Pair], signed: Sequence[float], vectors: Mapping[str, Vectors]
+    ) -> Numbers:
+        """The same for targets that a search has just written in their bins, with the scores that it gave them."""
+        parts = [part for part in self.critic.parts if part != "signed"]
+        scores = [
+            replace(score, signed=value, relevance=_cosine(pair, vectors))
+            for pair, value, score in zip(pairs, signed, self._likelihoods.score_pairs(pairs, parts), strict=True)
+        ]
+        return self.critic.weigh(feature_rows(self.critic.weights, pairs, scores))
+
+    def features(self, pairs: Sequence[Pair]) -> Numbers:
+        """The critic's features of each pair: (pairs, features)."""
+        vectors = self.vectors(text for pair in pairs for text in (pair.source, pair.target))
+        targets = list(dict.fromkeys(pair.target for pair in pairs))
+        rows = np.array([vectors[target] for target in targets]).reshape(len(targets), self._signer.encoder.dim)
+        signatures = dict(zip(targets, self._signer.signatures_of(rows), strict=True))
+        scores = self._likelihoods.score_pairs(pairs, self.critic.parts, signatures)
+        scores = [
+            replace(score, relevance=_cosine(pair, vectors)) for pair, score in zip(pairs, scores, strict=True)
+        ]
+        return feature_rows(self.critic.weights, pairs, scores)
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """The vector of each text."""
         distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, embed(self._encoder, distinct), strict=True))
+        return dict(zip(distinct, self._signer.vectors(distinct), strict=True))
 
 
-def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, encoder: Encoder) -> Judge:
+def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:
+    return float(vectors[pair.source] @ vectors[pair.target])
+
+
+def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: Signer) -> Judge:
     """The judge of a bundle that carries a critic."""
     if not facts.critic:
         raise UsageError(
             f"the bundle {facts.name} has no critic",
             hint="fit one with `cod3s critic train`, and add it with `cod3s critic attach`",
         )
-    return Judge(load_critic(folder / facts.critic), models, encoder)
+    return Judge(load_critic(folder / facts.critic), models, signer)

@@ -94,13 +94,13 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
     shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
     texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
     vectors = judge.vectors(sorted(texts | set(batch.sources)))
-    pairs = [
-        Pair(batch.relation, source, candidate.text)
-        for source, rows in zip(batch.sources, shortlists, strict=True)
-        for candidates in rows
-        for candidate in candidates
-    ]
-    plausible = dict(zip(pairs, judge(pairs, vectors).tolist(), strict=True))
+    forwards: dict[Pair, float] = {}  # of the bin that likes the text best
+    for source, rows in zip(batch.sources, shortlists, strict=True):
+        for candidate in (candidate for candidates in rows for candidate in candidates):
+            pair = Pair(batch.relation, source, candidate.text)
+            forwards[pair] = max(candidate.forward, forwards.get(pair, candidate.forward))
+    probabilities = judge.judge_written([*forwards], [*forwards.values()], vectors)
+    plausible = dict(zip(forwards, probabilities.tolist(), strict=True))
 
     def judged(source: str, candidate: Candidate) -> Candidate:
         probability = plausible[Pair(batch.relation, source, candidate.text)]

@@ -130,7 +130,7 @@ def evaluate_outputs(
     asked = [source for source in (data, *more_questions) if source.questions]
     pairs = answer_pairs(sets) + [pair for source in asked for pair in question_pairs(source.questions)]
     vectors = TextVectors(judges.encoder, [text for pair in pairs for text in (pair.source, pair.target)])
-    judged = judge_pairs(pairs, vectors, judges.model, judges.critic)
+    judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
     scoring = Scoring(
         answers=vectors,
         statements=TextVectors(judges.encoder, statements(sets, judges.templates)),

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.plausibility import PLAUSIBLE, Critic, Pair, PairScores
+from cod3s.decode.plausibility import PLAUSIBLE, Judge, Pair, PairScores
 from cod3s.encode import Encoder, Vectors
 from cod3s.metrics.plausibility import SCORERS, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
@@ -55,7 +55,7 @@ class Choice:
 
 
 def judge_pairs(
-    pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None, critic: Critic | None = None
+    pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None, judge: Judge | None = None
 ) -> Judged:
     """The scores of each pair, computed once; `vectors` covers the texts of all pairs."""
     distinct = sorted(set(pairs))
@@ -64,8 +64,8 @@ def judge_pairs(
     cosines = np.einsum("nd,nd->n", sources, targets)
     scores = model.score_pairs(distinct) if model else [PairScores(0.0)] * len(distinct)
     scored = [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
-    if critic:
-        probabilities = critic.probabilities(distinct, scored).tolist()
+    if judge:
+        probabilities = judge(distinct).tolist()
         scored = [replace(score, critic=value) for score, value in zip(scored, probabilities, strict=True)]
     return dict(zip(distinct, scored, strict=True))
 

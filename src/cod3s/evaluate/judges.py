@@ -9,12 +9,12 @@ from cod3s.bundle import NAME as BUNDLE_JSON
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
-from cod3s.decode.plausibility import BundleLikelihoods, Critic, load_critic
+from cod3s.decode.plausibility import BundleLikelihoods, Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256
 from cod3s.signatures import Code, load_code
-from cod3s.signatures.signer import open_encoder
+from cod3s.signatures.signer import Signer, open_encoder
 
 NO_ENCODER = "none"
 _REMEMBERED = 1_000_000  # hypotheses per model: systems and settings share their stages
@@ -28,7 +28,7 @@ class Judges:
     second: Encoder | None = None
     code: Code | None = None  # for vectors of `encoder`
     model: Likelihoods | None = None
-    critic: Critic | None = None
+    judge: Judge | None = None  # the bundle's critic
     templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
     settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
@@ -49,12 +49,13 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
     models = open_models(folder)
     encoder = open_encoder(models.facts.encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
+    code, _ = load_code(folder / "code")
     judges = Judges(
         encoder=encoder,
         second=open_second(second, encoder),
-        code=load_code(folder / "code")[0],
+        code=code,
         model=BundleLikelihoods(models),
-        critic=load_critic(folder / models.facts.critic) if models.facts.critic else None,
+        judge=open_judge(folder, models.facts, models, Signer(encoder, code)) if models.facts.critic else None,
         templates={name: relation["template"] for name, relation in models.facts.relations.items()},
         settings=bundle_settings(folder, generator),
     )
