@@ -7,18 +7,20 @@ stops is printed. The sources are in tests/unsuitable/sources.txt.
 """
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from cod3s import load
 from cod3s.decode.config import DEFAULT
 from cod3s.unsuitable import find_unsuitable
-from unsuitable_lines import read_sources
 
+SOURCES = Path(__file__).parent.parent / "tests" / "unsuitable" / "sources.txt"
 UNFILTERED = DEFAULT.with_values(unfiltered=True)
+
+
+def read_sources(relation: str) -> list[str]:
+    rows = [line.partition("\t") for line in SOURCES.read_text(encoding="utf-8").splitlines()]
+    return [source for name, _, source in rows if name == relation]
 
 
 def main() -> None:
@@ -30,7 +32,7 @@ def main() -> None:
     shown, written, missing = 0, 0, 0
     stopped: Counter[str] = Counter()
     for relation in ("cause", "effect"):
-        sources = [source for own, source in read_sources() if own == relation][: asked.first]
+        sources = read_sources(relation)[: asked.first]
         for filtered in model.generate_many(sources, relation, options=DEFAULT):
             unfiltered = model.generate(filtered.source, relation, options=UNFILTERED)
             print(f"{relation} of: {filtered.source}")
