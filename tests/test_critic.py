@@ -99,7 +99,7 @@ def test_a_side_that_is_no_sentence_is_an_error(generator: Generator, target: st
 
 @pytest.mark.parametrize("faithful", ["none", "weigh"])
 def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generator, faithful: str) -> None:
-    options = QUICK.with_values(faithful=faithful, min_hamming=1)
+    options = QUICK.with_values(faithful=faithful, min_hamming=1, bins_per_answer=1)
     usual = generator.generate(SOURCES[1], "effect", options=options)
     chosen = generator.generate(SOURCES[1], "effect", options=options.with_values(bins_per_answer=3))
     assert len(chosen) == 3

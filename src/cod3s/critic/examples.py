@@ -84,7 +84,6 @@ def _with_negatives(
         if not len(others):
             continue
         wrong = others[np.argmax(targets[others] @ sources[row])]
-        name = rows.corpus[row] or "corpus"
         question = f"{relation} {row}"
-        yield LabelledPair(Pair(relation, source, rows.target[row]), True, name, question)
-        yield LabelledPair(Pair(relation, source, rows.target[wrong]), False, name, question)
+        yield LabelledPair(Pair(relation, source, rows.target[row]), True, "corpus", question)
+        yield LabelledPair(Pair(relation, source, rows.target[wrong]), False, "corpus", question)

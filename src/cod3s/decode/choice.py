@@ -85,7 +85,7 @@ def choose_answers(
         raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
     if signer and config.by_signature:
         signed = realise(signer, bins, signatures)
-        if config.pool:
+        if config.pool == "on":
             signed = pooled(signed, signatures)
         bins = [keep_faithful(row, mode=config.faithful, within=config.faithful_within) for row in signed]
     if config.fresh:

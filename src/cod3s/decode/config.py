@@ -20,8 +20,8 @@ _baseline = partial(option, panel="Systems of one stage (s2s, s2s-rs, dbs)")
 class DecodeConfig:
     """How k answers are found. A beam is never narrower than the number of results that it must give.
 
-    `auto` does what the bundle itself can do: MMI if it has a backward model, and weighing candidates by their own
-    signatures if it has an encoder inside one of its models.
+    `auto` does what the bundle itself can do: it ranks by the critic if there is one, else by MMI if there is a
+    backward model, and weighs candidates by their own signatures if there is an encoder.
     """
 
     k: int = option(
@@ -35,7 +35,7 @@ class DecodeConfig:
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
         "auto",
         "How signatures are ranked: mmi asks how well each one predicts the source, prior takes off how common "
-        "its bin is, none keeps the order of the search.",
+        "its bin is, none keeps the order of the search; auto is none if the bundle has a critic, else mmi.",
     )
     signature_weight: float = _stage_1(1000.0, "How much mmi counts in that ranking (the paper's λs).", **_WEIGHT)
     prior_weight: float = _stage_1(0.5, "How much prior counts in that ranking.", **_WEIGHT)
@@ -49,8 +49,8 @@ class DecodeConfig:
     )
 
     search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are found.")
-    # The paper's 40 finds little more in nearly twice the time (docs/decoding.md).
-    beam: int = _stage_2(20, "Width of each bin's beam.", **_COUNT)
+    # The paper's 40 finds little more in many times the time (docs/measured/default-bundle.md).
+    beam: int = _stage_2(8, "Width of each bin's beam.", **_COUNT)
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
     top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
     temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
@@ -76,9 +76,10 @@ class DecodeConfig:
     max_tokens: int = _stage_2(40, "The most tokens an answer may have.", **_COUNT)
 
     bins_per_answer: float = _choice(
-        1.0,
-        "Write in this many bins per answer; the best answers that differ are kept.",
-        least=1,
+        0.0,
+        "Write in this many bins per answer; the best answers that differ are kept. 0 means 2 if the bundle has a "
+        "critic, else 1.",
+        least=0,
         most=10,
     )
     drop: bool = _choice(
@@ -93,9 +94,10 @@ class DecodeConfig:
         "beyond --faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
         "if the bundle can sign.",
     )
-    pool: bool = _choice(
-        False,
-        "weigh and rerank: let each bin choose among the sentences of all bins, for models that miss theirs.",
+    pool: Literal["auto", "on", "off"] = _choice(
+        "auto",
+        "weigh and rerank: let each bin choose among the sentences of all bins; auto does if the bundle has a "
+        "critic.",
     )
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
     bit_weight: float = _choice(0.2, "weigh: what each bit off the bin costs.", **_WEIGHT)
@@ -123,7 +125,7 @@ class DecodeConfig:
     @property
     def bins(self) -> int:
         """How many bins to write in."""
-        return ceil(self.k * self.bins_per_answer)
+        return ceil(self.k * max(1.0, self.bins_per_answer))
 
     @property
     def needs_encoder(self) -> bool:
@@ -164,6 +166,8 @@ PAPER = DecodeConfig(
     apart="refill",
     normalise="original",
     fresh=False,
+    bins_per_answer=1.0,
+    pool="off",
     faithful="none",
 )
 PRESETS = {"default": DEFAULT, "paper": PAPER}

@@ -317,7 +317,7 @@ def stream_two_stages(
     (chosen,) = choose_signatures(models, batch)
     yield SignaturesChosen(tuple(chosen))
     config = batch.config
-    in_order = config.search == "beam" and config.bins == config.k and not config.pool
+    in_order = config.search == "beam" and config.bins == config.k and config.pool == "off"
     together = group if in_order else max(1, len(chosen))
     written: Bins = []
     suitable: Bins = []

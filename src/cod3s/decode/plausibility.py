@@ -40,7 +40,7 @@ class PairScores:
     """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
-    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); None where a model is
+    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); None if a model is
     missing. Each length counts tokens and the end.
     """
 

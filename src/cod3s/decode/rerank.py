@@ -97,12 +97,14 @@ def decide_auto(
 
     An error if MMI is asked for and its model is missing. Signatures that a user wants are not ranked.
     """
-    values: dict[str, str] = {}
+    values: dict[str, str | float] = {}
     remarks: list[str] = []
     if config.rerank_signatures in ("auto", "mmi") and signatures_wanted:
         values["rerank_signatures"] = "none"
     elif config.rerank_signatures == "mmi":
         need_inverse(models, relation)
+    elif config.rerank_signatures == "auto" and models.has_critic:
+        values["rerank_signatures"] = "none"
     elif config.rerank_signatures == "auto":
         values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
     if config.rerank_sentences == "critic" and not models.has_critic:
@@ -117,6 +119,10 @@ def decide_auto(
             values["rerank_sentences"] = "critic"
         else:
             values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
+    if config.pool == "auto":
+        values["pool"] = "on" if models.has_critic else "off"
+    if not config.bins_per_answer:
+        values["bins_per_answer"] = 2.0 if models.has_critic and not signatures_wanted else 1.0
     if config.faithful == "auto":
         values["faithful"] = "weigh" if models.has_encoder else "none"
     return config.with_values(**values), remarks
