@@ -7,7 +7,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from cod3s.cli.app import app
+from cod3s.cli.main import app
 from cod3s.corpus.database import connect
 from hypothesis import given
 from hypothesis import strategies as st
