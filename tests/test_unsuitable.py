@@ -8,7 +8,7 @@ from time import process_time
 
 import pytest
 from cod3s.cli.main import app
-from cod3s.corpus.database import connect
+from cod3s.corpus.sql import connect
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
