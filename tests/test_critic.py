@@ -209,8 +209,7 @@ def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: Tiny
     assert "the baker slept" in kept.stdout
     table = cod3s("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--all")
     assert table.returncode == 0, table.stderr
-    assert "plausible" in table.stdout
-    assert "%" in table.stdout
+    assert "critic" in table.stdout
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
 def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     """A table that fits 80 columns: number, answer and score; with `verbose` also what is known of the bins."""
     judged = any(answer.plausibility is not None for answer in answers)
-    columns = ["#", "answer", "plausible" if judged else "score"]
+    columns = ["#", "answer", "critic" if judged else "score"]
     held = any(answer.constraint for answer in answers)
     in_bins = any(answer.signature for answer in answers)
     signed = verbose and in_bins
@@ -198,7 +198,7 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     columns += ["off by" if in_bins else "realised"] if checked else []
 
     def row(number: int, answer: Answer) -> list[str | int]:
-        value = f"{answer.score:.3f}" if answer.plausibility is None else f"{answer.plausibility:.0%}"
+        value = f"{answer.score:.3f}" if answer.plausibility is None else f"{answer.plausibility:.2f}"
         cells: list[str | int] = [number, answer.text, value]
         cells += [answer.constraint] if held else []
         cells += [answer.signature, f"{answer.medoid} ({answer.count})" if answer.medoid else ""] if signed else []
@@ -215,5 +215,5 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
         columns,
         rows,
         settings_line({"system": answers.system, **shown}),
-        whole=("#", "score", "plausible", *(("signature", "realised") if short else ())),
+        whole=("#", "score", "critic", *(("signature", "realised") if short else ())),
     )

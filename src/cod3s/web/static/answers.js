@@ -5,7 +5,7 @@
 
 import { make } from "./dom.js";
 import { pattern } from "./signatures.js";
-import { binWords, plausibleWords, plural, score } from "./words.js";
+import { binWords, criticWords, plural, score } from "./words.js";
 
 export class AnswerList {
   constructor(root, callbacks) {
@@ -135,7 +135,7 @@ export class AnswerList {
   }
 
   facts({ bin, answers }) {
-    const scores = answers.map((answer) => plausibleWords(answer) || `score ${score(answer.score)}`).join(", ");
+    const scores = answers.map((answer) => criticWords(answer) || `score ${score(answer.score)}`).join(", ");
     return make("p", { class: "facts" },
       make("span", { class: "bits" }, pattern(bin.signature)),
       make("span", { text: plural(bin.count, "training sentence") }),

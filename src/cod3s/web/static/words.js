@@ -29,9 +29,9 @@ export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${c
 
 export const score = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
 
-/** How plausible the critic finds an answer, in words; "" without a critic. */
-export const plausibleWords = ({ plausibility }) =>
-  (plausibility === null || plausibility === undefined ? "" : `${Math.round(100 * plausibility)} % plausible`);
+/** How plausible the critic finds an answer, from 0 to 1, in words; "" without a critic. */
+export const criticWords = ({ plausibility }) =>
+  (plausibility === null || plausibility === undefined ? "" : `critic ${plausibility.toFixed(2)}`);
 
 /** What a bin is, in words: the sentence that stands for it, or that it is empty. */
 export const binWords = ({ medoid, count }) => (count ? medoid || "its typical sentence is not shown" : "no training sentence has this signature");
