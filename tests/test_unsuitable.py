@@ -7,13 +7,13 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from cod3s.cli.main import app
-from cod3s.corpus.sql import connect
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from cod3s.cli.main import app
 from cod3s.corpus.filters import find_filters, removed_by
+from cod3s.corpus.sql import connect
 from cod3s.decode import generator as generator_module
 from cod3s.decode.choice import keep_suitable
 from cod3s.decode.config import DEFAULT, PAPER
