@@ -21,7 +21,7 @@ from cod3s.decode.plausibility import Critic, Pair, load_critic, save_critic
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, SentenceError
 from cod3s.files.disk import read_json, write_json
-from cod3s.records import AnswerMade, AnswerSet
+from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.signatures import from_text
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
@@ -111,7 +111,9 @@ def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generato
 @pytest.mark.parametrize("bins_per_answer", [1.0, 2.0])
 def test_a_stream_ends_with_what_generate_gives(generator: Generator, bins_per_answer: float) -> None:
     options = QUICK.with_values(bins_per_answer=bins_per_answer)
-    *events, last = generator.stream(SOURCES[2], "effect", options=options)
+    first, *events, last = generator.stream(SOURCES[2], "effect", options=options)
+    assert isinstance(first, SignaturesChosen)
+    assert len(first.signatures) == 3
     assert isinstance(last, AnswerSet)
     assert last.texts == generator.generate(SOURCES[2], "effect", options=options).texts
     assert [event.answer.text for event in events if isinstance(event, AnswerMade)] == [*last.texts]

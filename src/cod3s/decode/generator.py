@@ -315,8 +315,10 @@ def stream_two_stages(
 ) -> Iterator[SignaturesChosen | AnswerMade]:
     """The same for a batch of one source, each group of bins as soon as it is written."""
     (chosen,) = choose_signatures(models, batch)
-    yield SignaturesChosen(tuple(chosen))
     config = batch.config
+    spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
+    if not spare:
+        yield SignaturesChosen(tuple(chosen))
     in_order = config.search == "beam" and config.bins == config.k and config.pool == "off"
     together = group if in_order else max(1, len(chosen))
     written: Bins = []
@@ -330,7 +332,10 @@ def stream_two_stages(
         written += bins
         suitable += _keep_suitable(batch, 0, bins)
         candidates += _choose(batch, 0, signatures, suitable[start:], taken, signer)
-        for answer in _make_answers(signatures, _without_implausible(candidates[start:], config, judge)):
+        shown = _without_implausible(candidates[start:], config, judge)
+        if spare:
+            yield SignaturesChosen(tuple(bin for bin, row in zip(chosen, shown, strict=True) if row))
+        for answer in _make_answers(signatures, shown):
             yield AnswerMade(answers, answer)
             answers += 1
     _note_empty_bins(batch, 0, written, suitable, candidates)
