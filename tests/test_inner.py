@@ -62,7 +62,7 @@ def test_it_gives_nearly_the_vectors_and_bits_of_the_installed_one(
     assert np.median(cosines) > 0.995, "the weights are kept in int8"
     assert cosines.min() > 0.9, "a copy reads rare words in smaller pieces"
     code, _ = load_code(bundle / "code")
-    assert (code.sign(ours) == code.sign(theirs)).mean() > 0.95
+    assert (code.sign(ours) == code.sign(theirs)).mean() > 0.9
 
 
 def test_its_id_is_its_own(inner: Encoder, fast: Encoder) -> None:
