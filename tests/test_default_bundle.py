@@ -7,16 +7,12 @@ import pytest
 import cod3s
 from cod3s.bins import open_bins
 from cod3s.bundle import default_bundle, read_facts, sizes, verify
-from cod3s.decode.config import DecodeConfig
-from cod3s.encode import Encoder
 from conftest import Run
 
 OWN = [
     "the power went out during dinner",
     "my neighbour bought a dog",
     "the child ate too many cherries",
-    "she forgot her umbrella at work",
-    "the bridge was closed for repairs",
 ]
 
 
@@ -49,33 +45,47 @@ def test_its_card_names_data_and_licence() -> None:
     assert "SmolLM2-135M-Instruct (Apache-2.0)" in card
 
 
+@pytest.fixture(scope="module")
+def model() -> cod3s.Generator:
+    return cod3s.load()
+
+
+@pytest.fixture(scope="module")
+def answered(model: cod3s.Generator) -> dict[str, list[cod3s.AnswerSet]]:
+    """The answers to three sources of our own, by relation."""
+    return {relation: model.generate(OWN, relation) for relation in ("effect", "cause")}
+
+
 @pytest.mark.parametrize("relation", ["effect", "cause"])
-def test_it_gives_ten_different_answers_to_sentences_of_our_own(relation: str) -> None:
-    for found in cod3s.load().generate(OWN, relation):
-        texts = [answer.text for answer in found.answers]
-        assert len(texts) == 10, found.source
-        assert len({text.casefold() for text in texts}) == 10, found.source
-        assert all(len(text.split()) > 1 for text in texts), texts
+def test_it_gives_ten_different_answers_to_sentences_of_our_own(
+    relation: str, answered: dict[str, list[cod3s.AnswerSet]]
+) -> None:
+    for answers in answered[relation]:
+        assert len(answers) == 10, answers.source
+        assert len({text.casefold() for text in answers.texts}) == 10, answers.source
+        assert all(len(text.split()) > 1 for text in answers.texts), answers.texts
 
 
-def test_most_bits_come_out_as_they_were_asked_for(fast: Encoder) -> None:
+def test_most_bits_come_out_as_they_were_asked_for(answered: dict[str, list[cod3s.AnswerSet]]) -> None:
     """Chance is a half; docs/measured/default-bundle.md has the figure on more sources."""
-    model = cod3s.load(encoder=fast)
-    options = DecodeConfig(check=True, beam=10)
-    answers = [one for found in model.generate(OWN, "effect", options=options) for one in found.answers]
-    right = 1 - sum(one.hamming or 0 for one in answers) / (16 * len(answers))
-    assert right > 0.7
+    answers = [answer for sets in answered.values() for answer_set in sets for answer in answer_set]
+    right = 1 - sum(answer.hamming or 0 for answer in answers) / (16 * len(answers))
+    assert right > 0.8
 
 
-def test_its_answers_depend_on_the_source() -> None:
-    found = cod3s.load().generate(OWN, "effect")
-    first, second = ({answer.text for answer in own.answers} for own in found[:2])
+def test_its_answers_depend_on_the_source(answered: dict[str, list[cod3s.AnswerSet]]) -> None:
+    first, second = (set(answers.texts) for answers in answered["effect"][:2])
     assert len(first & second) < 3
 
 
-def test_a_second_call_is_quick() -> None:
-    model = cod3s.load()
-    model.generate(OWN[0], "effect")
+def test_its_critic_prefers_what_makes_sense(model: cod3s.Generator) -> None:
+    sensible, absurd = model.plausibility(
+        "the pipes froze during the night", "effect", ["we had no water in the morning", "the cat liked jazz"]
+    )
+    assert sensible > absurd
+
+
+def test_a_second_call_is_quick(model: cod3s.Generator) -> None:
     start = time.perf_counter()
     model.generate(OWN[1], "effect")
     assert time.perf_counter() - start < 20, "a bound for a busy machine; docs/measured/speed.md has the figures"

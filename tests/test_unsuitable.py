@@ -157,7 +157,8 @@ def test_no_system_shows_what_is_stopped(generator: Generator, system: str) -> N
     assert not {"tea", "bed"} & set(texts(shown).split())
     assert shown.settings["unfiltered"] is False
     assert whole.settings["unfiltered"] is True
-    assert len(shown) == 6 or any("fit to be shown" in remark for remark in shown.remarks)
+    reasons = ("fit to be shown", "no sentence that was new")  # what is left of a bin may be taken already
+    assert len(shown) == 6 or any(reason in remark for remark in shown.remarks for reason in reasons)
 
 
 @pytest.mark.usefixtures("rude")
