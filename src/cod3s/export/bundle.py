@@ -207,7 +207,7 @@ def model_card(bundle: BundleFacts, about: str = "") -> str:
     relations = "\n".join(f"- `{name}`: {facts['template']}" for name, facts in bundle.relations.items())
     return f"""# {bundle.name}
 
-A cod3s bundle: {bundle.bits}-bit signatures of `{bundle.encoder}`, {bundle.bits_per_token} bits a token, shape
+A cod3s bundle: {bundle.bits}-bit signatures of `{bundle.encoder}`, {bundle.bits_per_token} bits per token, shape
 `{bundle.shape}`, layout `{config["layout"]}`, weights in {bundle.quantization}.
 
 Relations:
@@ -217,7 +217,7 @@ Relations:
 Trained on the corpus whose manifest has sha256 `{bundle.training["corpus_sha256"]}`; seed {config["seed"]}.
 Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle"}.
 
-## Validation (held-out pairs of the same corpus; losses in nats a token, without label smoothing)
+## Validation (held-out pairs of the same corpus; losses in nats per token, without label smoothing)
 
 | model | figure | value |
 |---|---|---|

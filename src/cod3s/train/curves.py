@@ -48,7 +48,7 @@ def plot_curves(log: Log, path: Path, title: str) -> None:
         axes = below if name.endswith("bit_accuracy") else above
         if name == "loss" or name.startswith("eval_"):
             axes.plot(*zip(*points, strict=True), marker="." if name != "loss" else "", label=name)
-    above.set(ylabel="nats a token", title=title)
+    above.set(ylabel="nats per token", title=title)
     below.set(ylabel="share of bits right", xlabel="step")
     for axes in (above, below):
         axes.grid(alpha=0.3)
