@@ -27,8 +27,8 @@ _BATCH_TOKENS = 2048  # tokens read, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
 _NEXT_SEED = 1_000_003  # from one such part to the next: far from the seeds that people take
 
-# How numbers are multiplied, whatever the weights are kept in: int8 products cost a small seq2seq model up to a fifth
-# of a nat per token.
+# How numbers are multiplied, whatever the weights are kept in: int8 products cost a small seq2seq model up to a
+# fifth of a nat per token.
 COMPUTE = "float32"
 
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
