@@ -80,7 +80,7 @@ class DecodeConfig:
         "Write in this many bins per answer; the best answers that differ are kept. 0 means 2 if the bundle has a "
         "critic, else 1.",
         least=0,
-        most=10,
+        most=4,
     )
     drop: bool = _choice(
         True,
