@@ -28,7 +28,7 @@ def train(
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
-        str, typer.Option(help="The features to weigh, separated by commas; default all but few.")
+        str, typer.Option(help="The features to weigh, separated by commas; default: all except is_cause.")
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
@@ -40,7 +40,6 @@ def train(
     """
     from dataclasses import asdict
 
-    from cod3s.bundle import default_bundle
     from cod3s.corpus.questions import read_questions
     from cod3s.critic import DEFAULT_FEATURES, corpus_examples, fit_critic, question_examples
     from cod3s.decode.generator import load
@@ -52,7 +51,7 @@ def train(
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
     require_new(output, force)
-    generator = load(bundle or default_bundle())
+    generator = load(bundle)
     examples = []
     for path in questions or []:
         examples += question_examples(path.name.partition(".")[0], read_questions(path))
@@ -103,12 +102,11 @@ def score(
 
     Pairs are scored as they come, and printed in their order: probability, source, target.
     """
-    from cod3s.bundle import default_bundle
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import Pair
     from cod3s.decode.request import check_source
 
-    generator = load(bundle or default_bundle())
+    generator = load(bundle)
     generator.require_relation(relation)
     judge = generator.judge
     pairs = (

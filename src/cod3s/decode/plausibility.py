@@ -95,7 +95,8 @@ class BundleLikelihoods:
         }
         columns = {part: self._score(*asked[part]) for part in parts if part in asked}
         if "signed" in parts:
-            columns["signed"] = self._score_signed(relation, sources, pairs, signatures)
+            prefixes = [self._models.vocabulary.encode_signature(signatures[pair.target]) for pair in pairs]
+            columns["signed"] = self._score(self._models.sentence(relation), sources, targets, prefixes)
         lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
         return [
             PairScores(
@@ -107,33 +108,25 @@ class BundleLikelihoods:
             for row in range(len(pairs))
         ]
 
-    def _score_signed(
-        self, relation: str, sources: Sequence[str], pairs: Sequence[Pair], signatures: Mapping[str, str]
-    ) -> Sequence[float | None]:
-        model, words = self._models.sentence(relation), self._models.vocabulary
-        scores = model.engine.score(
-            [
-                model.request(source, words.encode_signature(signatures[pair.target]))
-                for source, pair in zip(sources, pairs, strict=True)
-            ],
-            [words.encode_text(for_modelling(pair.target)) for pair in pairs],
-        )
-        return [score.log_prob / score.length for score in scores]
-
     def _score(
-        self, model: RoleModel | None, read: Sequence[str | None], written: Sequence[str]
+        self,
+        model: RoleModel | None,
+        read: Sequence[str | None],
+        written: Sequence[str],
+        prefixes: Sequence[Sequence[int]] | None = None,
     ) -> Sequence[float | None]:
         """Mean log-probabilities per token of what is written given what is read; equal ones are scored once."""
         if model is None:
             return [None] * len(written)
-        distinct = list(dict.fromkeys(zip(read, written, strict=True)))
+        rows = list(zip(read, map(tuple, prefixes or [()] * len(written)), written, strict=True))
+        distinct = list(dict.fromkeys(rows))
         scores = model.engine.score(
-            [model.request(source) for source, _ in distinct],
-            [self._models.vocabulary.encode_text(text) for _, text in distinct],
+            [model.request(source, prefix) for source, prefix, _ in distinct],
+            [self._models.vocabulary.encode_text(text) for _, _, text in distinct],
         )
         means = [score.log_prob / score.length for score in scores]
-        by_pair = dict(zip(distinct, means, strict=True))
-        return [by_pair[pair] for pair in zip(read, written, strict=True)]
+        by_row = dict(zip(distinct, means, strict=True))
+        return [by_row[row] for row in rows]
 
 
 def _pmi(scores: PairScores) -> float:
