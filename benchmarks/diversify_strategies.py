@@ -5,21 +5,23 @@
 
 Every way may spend the same tokens per prompt, prompts and answers together. A strategy stops at ten answers that
 lie apart, or when the tokens are spent; plain sampling keeps its first ten. Two answers are equivalent when the
-cosine of their vectors (--judge) is at least 0.7, joined in the order of the list: `classes` counts them among
-the ten. `utility` discounts repeats as NoveltyBench does: patience 0.8, an answer of a class that was heard
-before is worth nothing, and all answers are taken to be equally good. Neither figure sees whether an answer is
-true or makes sense.
+cosine of their vectors (--judge) is above 0.7: `classes` counts the classes among the ten, `utility` discounts
+repeats (`cod3s.metrics.novelty`). Neither figure sees whether an answer is true or makes sense.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
-from time import perf_counter
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import cod3s
 from cod3s.asking import STRATEGIES, CompletionServer
 from cod3s.encode import Encoder, load_encoder
+from cod3s.metrics.novelty import PATIENCE, distinct_classes, equivalence_classes, utility
+from cod3s.metrics.semantic import cosine_distances
 from cod3s.text import for_embedding
 
 PROMPTS = (
@@ -45,8 +47,7 @@ PROMPTS = (
     "Give one piece of advice to a new teacher.",
 )
 SAME = 0.7  # cosine
-PATIENCE = 0.8
-Answers = Sequence[str]
+Answers = list[str]
 Way = Callable[[CompletionServer, str, int, int], Answers]
 
 
@@ -72,26 +73,11 @@ def by_strategy(strategy: str) -> Way:
 
 
 def classes(texts: Answers, encoder: Encoder) -> list[int]:
-    """The number of the class of each answer: that of the first earlier one that says the same, else a new one."""
+    """The number of the class of each answer."""
     if not texts:
         return []
-    vectors = encoder.encode([for_embedding(text) for text in texts])
-    numbers: list[int] = []
-    leaders: list[int] = []
-    for row, vector in enumerate(vectors):
-        cosines = vectors[leaders] @ vector if leaders else np.zeros(0)
-        if len(cosines) and cosines.max() >= SAME:
-            numbers.append(int(cosines.argmax()))
-        else:
-            numbers.append(len(leaders))
-            leaders.append(row)
-    return numbers
-
-
-def utility(numbers: Sequence[int], k: int) -> float:
-    """The share of what k answers of k classes would be worth to a reader who goes on with probability 0.8."""
-    worth = [PATIENCE**row if number not in numbers[:row] else 0.0 for row, number in enumerate(numbers)]
-    return sum(worth) / sum(PATIENCE**row for row in range(k))
+    forms = [for_embedding(text) for text in texts]
+    return equivalence_classes(cosine_distances(forms, encoder.encode(forms)), 1 - SAME)
 
 
 def main() -> None:
@@ -101,31 +87,63 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=600, help="per prompt and way")
     parser.add_argument("--prompts", type=int, default=len(PROMPTS))
     parser.add_argument("--max-tokens", type=int, default=24)
+    parser.add_argument("--temperature", type=float, default=1.0, help="of plain sampling and of every strategy")
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--judge", default="fast")
-    options = parser.parse_args()
-    judge = load_encoder(options.judge)
-    ways = {"plain sampling": plain(1.0), "temperature 1.2": plain(1.2)}
-    ways |= {strategy: by_strategy(strategy) for strategy in STRATEGIES}
-    print(
-        f"{options.prompts} prompts, {options.tokens} tokens each | model {options.model} | judge {judge.id} | "
-        f"same from cosine {SAME} | patience {PATIENCE}"
+    parser.add_argument(
+        "--answers", type=Path, default=Path("strategies.jsonl"), help="kept: a run that was cut goes on from here"
     )
-    print(f"{'way':18}{'answers':>9}{'classes':>9}{'utility':>9}{'tokens':>9}{'seconds':>9}")
-    for name, way in ways.items():
-        rows = []
-        for number, prompt in enumerate(PROMPTS[: options.prompts]):
-            server = CompletionServer(
-                options.server, options.model, samples=4, max_tokens=options.max_tokens, chat=True, timeout=600,
-                seed=1000 * number,
-            )  # fmt: skip
-            start = perf_counter()
-            texts = way(server, prompt, options.k, options.tokens)
-            numbers = classes(texts, judge)
-            seconds, spent = perf_counter() - start, server.tokens_spent().total
-            rows.append((len(texts), len(set(numbers)), utility(numbers, options.k), spent, seconds))
+    options = parser.parse_args()
+    ways = {f"temperature {options.temperature:g}": plain(options.temperature), "temperature 1.2": plain(1.2)}
+    ways |= {strategy: by_strategy(strategy) for strategy in STRATEGIES}
+    write_answers(ways, options)
+    judge = load_encoder(options.judge)
+    print(
+        f"{options.prompts} prompts, {options.tokens} tokens each | model {options.model} | "
+        f"temperature {options.temperature:g} | judge {judge.id} | same above cosine {SAME} | patience {PATIENCE}"
+    )
+    print(f"{'way':18}{'answers':>9}{'classes':>9}{'utility':>9}{'tokens':>9}")
+    records = read_answers(options.answers)
+    for name in ways:
+        rows = [figures(records[name, prompt], options.k, judge) for prompt in PROMPTS[: options.prompts]]
         means = np.mean(rows, axis=0)
-        print(f"{name:18}{means[0]:9.1f}{means[1]:9.2f}{means[2]:9.3f}{means[3]:9.0f}{means[4]:9.1f}", flush=True)
+        print(f"{name:18}{means[0]:9.1f}{means[1]:9.2f}{means[2]:9.3f}{means[3]:9.0f}")
+
+
+def write_answers(ways: dict[str, Way], options: argparse.Namespace) -> None:
+    """Add what the file of answers does not hold yet, one prompt after the other by all ways."""
+    written = read_answers(options.answers)
+    for number, prompt in enumerate(PROMPTS[: options.prompts]):
+        for name, way in ways.items():
+            if (name, prompt) in written:
+                continue
+            server = CompletionServer(
+                options.server,
+                options.model,
+                samples=4,
+                max_tokens=options.max_tokens,
+                temperature=options.temperature,
+                chat=True,
+                timeout=600,
+                seed=1000 * number,
+            )
+            texts = way(server, prompt, options.k, options.tokens)
+            record = {"way": name, "prompt": prompt, "answers": texts, "tokens": server.tokens_spent().total}
+            with options.answers.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(record) + "\n")
+
+
+def read_answers(file: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """The records by way and prompt."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {(record["way"], record["prompt"]): record for record in records}
+
+
+def figures(record: dict[str, Any], k: int, judge: Encoder) -> tuple[float, ...]:
+    """Answers, classes, utility and tokens of one way on one prompt."""
+    numbers = classes(record["answers"], judge)
+    return len(numbers), distinct_classes(numbers), utility(numbers, k), record["tokens"]
 
 
 if __name__ == "__main__":

@@ -110,7 +110,10 @@ def families() -> dict[str, dict[str, Way]]:
         "mmr": {str(weight): selected("mmr", score_weight=weight) for weight in weights},
         "dpp": {str(weight): selected("dpp", score_weight=weight) for weight in weights},
         "kmedoids": {"": selected("kmedoids")},
-        "auto": {"": selected("auto")},
+        "auto": {
+            "": selected("auto"),
+            **{str(weight): selected("auto", score_weight=weight) for weight in weights},
+        },
     }
 
 
@@ -200,25 +203,25 @@ def measure(name: str, way: Way, pools: Sequence[Pool], k: int) -> dict[str, flo
 
 def compare(curves: dict[str, list[dict[str, float]]]) -> None:
     """What each method would reach at the mean score of each rival, between the settings that were run."""
-    print(f"\n{FIGURES[1]} at equal mean score, then {FIGURES[-1]}")
-    methods = ("signatures", "mmr", "dpp")
-    print(f"{'rival':28}{'score':>8}{'its own':>16}" + "".join(f"{method:>16}" for method in methods))
-    for rival in ("random", "semhash", "semhash representative"):
-        for point in curves[rival]:
-            cells = [at_score(curves[method], point["score"]) for method in methods]
-            reached = f"{point[FIGURES[1]]:.2f} {point[FIGURES[-1]]:.2f}"
-            print(f"{rival:28}{point['score']:8.3f}{reached:>16}" + "".join(f"{cell:>16}" for cell in cells))
+    methods = ("signatures", "mmr", "dpp", "auto")
+    for figure in FIGURES:
+        print(f"\n{figure} at equal mean score")
+        print(f"{'rival':28}{'score':>8}{'its own':>12}" + "".join(f"{method:>12}" for method in methods))
+        for rival in ("random", "semhash", "semhash representative"):
+            for point in curves[rival]:
+                cells = [at_score(curves[method], point["score"], figure) for method in methods]
+                print(
+                    f"{rival:28}{point['score']:8.3f}{point[figure]:12.2f}"
+                    + "".join(f"{cell:>12}" for cell in cells)
+                )
 
 
-def at_score(curve: list[dict[str, float]], score: float) -> str:
+def at_score(curve: list[dict[str, float]], score: float, figure: str) -> str:
     points = sorted(curve, key=lambda point: point["score"])
     scores = [point["score"] for point in points]
     if not scores[0] <= score <= scores[-1]:
         return "–"
-    first, last = (
-        np.interp(score, scores, [point[name] for point in points]) for name in (FIGURES[1], FIGURES[-1])
-    )
-    return f"{first:.2f} {last:.2f}"
+    return f"{np.interp(score, scores, [point[figure] for point in points]):.2f}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 """`cod3s serve` under load: a real server on this machine, one client, then many at once, then as many again.
 
     python benchmarks/serve_load.py --clients 50 --seconds 20
+    python benchmarks/serve_load.py --clients 50 --seconds 20 --turns 3
+
+With `--turns`, a server that decodes waiting requests together and one that does not take turns under the same
+load. The last line is the ratio of the processor seconds per answered request, which other programs hardly change.
 
 Each client asks for answers, and when it is told to come again (503), waits as long as Retry-After says. Prints
 what was answered and how fast, the statuses that came, and the server's memory after each round.
@@ -9,11 +13,12 @@ what was answered and how fast, the statuses that came, and the server's memory 
 import argparse
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -90,7 +95,7 @@ async def run_round(address: str, pid: int, clients: int, seconds: float, body: 
 
     start = time.monotonic()
     limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=address, timeout=600, limits=limits, trust_env=False) as client:
         await asyncio.gather(*(ask_on(number, client) for number in range(clients)))
     spent = time.monotonic() - start
     return Round(
@@ -110,11 +115,17 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each of three rounds")
     parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=0, help="compare decoding together with one at a time")
+    parser.add_argument("--patience", type=float, default=30.0, help="the server's limit in seconds")
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the rounds as JSON")
     given = parser.parse_args()
-    options = ["--at-once", str(given.at_once), *(["--bundle", str(given.bundle)] if given.bundle else [])]
+    options = ["--at-once", str(given.at_once), "--seconds", str(given.patience)]
+    options += ["--bundle", str(given.bundle)] if given.bundle else []
     body: dict[str, object] = {"relation": "effect", "k": given.k}
+    if given.turns:
+        take_turns(options, body, given.clients, given.seconds, given.turns)
+        return
     with server(*options) as (address, pid):
         rounds = [
             asyncio.run(run_round(address, pid, clients, given.seconds, body))
@@ -131,6 +142,32 @@ def main() -> None:
             f"| {one.clients} | {one.answered} | {one.per_second} | {one.median_seconds} | {one.slowest_seconds} "
             f"| {came} | {one.memory_mb} |"
         )
+
+
+def take_turns(options: list[str], body: dict[str, object], clients: int, seconds: float, turns: int) -> None:
+    """Print what each server answers, turn by turn, and the ratio of the processor seconds per answer."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    answered: Counter[str] = Counter()
+    with server(*options) as together, server(*options, "--together", "1") as alone:
+        for _ in range(turns):
+            for name, (address, pid) in (("one at a time", alone), ("together", together)):
+                before = processor_seconds(pid)
+                result = asyncio.run(run_round(address, pid, clients, seconds, body))
+                spent[name] += processor_seconds(pid) - before
+                answered[name] += result.answered
+                print(
+                    f"{name}: {result.answered} answered, {result.per_second} per second, "
+                    f"{spent[name] / max(1, answered[name]):.3f} processor seconds each so far",
+                    flush=True,
+                )
+    each = {name: spent[name] / max(1, answered[name]) for name in spent}
+    print(f"one at a time / together: {each['one at a time'] / each['together']:.2f}")
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used of all cores."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

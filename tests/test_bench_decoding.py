@@ -9,7 +9,7 @@ from cod3s.bench.decoding import STAGES, bench_decoding, open_peer
 from cod3s.bench.random_bundle import INVERSE, RELATION, RandomBundle, made_sentences, make_random_bundle
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import BundleModels, open_models
-from cod3s.decode.rerank import need_backward, need_inverse, score_sentences_backward, score_signatures_backward
+from cod3s.decode.rerank import need_backward, need_inverse, score_signatures_backward, score_texts
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.errors import Cod3sError
@@ -59,15 +59,13 @@ def test_both_write_the_same_sentences(models: BundleModels, peer: BundleModels)
 def test_both_score_backwards_alike(models: BundleModels, peer: BundleModels) -> None:
     signatures = [tuple(models.vocabulary.encode_signature(one)) for one in ("010101", "111000")]
     found = [[Hypothesis(tokens, 0.0, 6) for tokens in signatures]]
-    pairs = [(SOURCES[0], sentence) for sentence in SOURCES]
     (ours,), (theirs,) = (
         score_signatures_backward(need_inverse(each, RELATION), SOURCES[:1], found) for each in (models, peer)
     )
     assert theirs == pytest.approx(ours, abs=1e-3)
-    ours_by_pair, theirs_by_pair = (
-        score_sentences_backward(need_backward(each, RELATION), pairs) for each in (models, peer)
-    )
-    assert theirs_by_pair == pytest.approx(ours_by_pair, abs=1e-3)
+    texts = SOURCES[:1] * len(SOURCES)
+    ours, theirs = (score_texts(need_backward(each, RELATION), SOURCES, texts) for each in (models, peer))
+    assert theirs == pytest.approx(ours, abs=1e-3)
 
 
 def test_the_peer_weighs_and_samples_as_the_protocol_says(models: BundleModels, peer: BundleModels) -> None:

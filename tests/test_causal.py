@@ -4,6 +4,7 @@ The models are tiny and random, saved to disk as the libraries save them: nothin
 """
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.config import DecodeConfig
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle import export
-from cod3s.model.causal import Adaptation, build_causal, is_causal
+from cod3s.files.disk import read_json
+from cod3s.model.causal import Adaptation, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import Request
 from cod3s.model.parts import joined_parts, split_weights
@@ -247,20 +249,44 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, t
 
 
 def test_weights_in_parts_open_like_whole_ones(trained: Trained, tmp_path: Path) -> None:
-    import shutil
-
     folder = tmp_path / "bundle"
     shutil.copytree(trained.bundle, folder)
-    split_weights(folder / "models" / "shared", limit=20_000)
-    assert len(joined_parts(folder / "models" / "shared") or {}) >= 3
+    model = folder / "models" / "shared"
+    (model / "model.bin").write_bytes((joined_parts(model) or {})["model.bin"])
+    split_weights(model, limit=20_000)
+    assert len(list(model.glob("model.bin.*"))) > 3
     facts = json.loads((folder / "bundle.json").read_text())
     facts["files"] = {}
     (folder / "bundle.json").write_text(json.dumps(facts))
     wanted = load(trained.bundle, threads=1).generate(SOURCES[0], "effect", 2)
     assert load(folder, threads=1).generate(SOURCES[0], "effect", 2).answers == wanted.answers
-    (folder / "models" / "shared" / "model.bin.1").write_bytes(b"")
-    with pytest.raises(BundleError, match=r"lacks model\.bin\.1"):
-        load(folder).generate(SOURCES[0], "effect", 2)
+    whole = (model / "model.bin.1").read_bytes()
+    for damaged in (b"", whole[:-9], whole[:100] + whole[110:]):
+        (model / "model.bin.1").write_bytes(damaged)
+        with pytest.raises(BundleError, match=r"lacks model\.bin\.1, or it is damaged"):
+            load(folder).generate(SOURCES[0], "effect", 2)
+
+
+def test_a_bundle_can_be_trained_further(trained: Trained, tmp_path: Path) -> None:
+    config = PRESETS["causal"].with_values(
+        init=str(trained.bundle), lora_rank=0, precision="float32", shares=(), max_steps=1, learning_rate=1e-9
+    )
+    if read_json(trained.start / "config.json")["model_type"] == "gpt2":
+        with pytest.raises(Cod3sError, match="not of the Llama family"):
+            train(trained.corpus, tmp_path / "run", config)
+        return
+    (before,) = (read_json(path) for path in trained.run.glob("*/figures.json"))
+    (after,) = train(trained.corpus, tmp_path / "run", config).values()
+    for name in ("plain_text_loss", "sentence_text_loss", "sentence_signature_loss", "inverse_text_loss"):
+        assert after[name] == pytest.approx(before[name], abs=1e-3), name
+    with pytest.raises(Cod3sError, match="other relations, roles or signature tokens"):
+        train(trained.corpus, tmp_path / "other", config.with_values(bits_per_token=2))
+    bundle = tmp_path / "bundle"
+    shutil.copytree(trained.bundle, bundle)
+    planes = np.load(bundle / "code" / "hyperplanes.npy")
+    np.save(bundle / "code" / "hyperplanes.npy", -planes)
+    with pytest.raises(Cod3sError, match="other hyperplanes"):
+        train(trained.corpus, tmp_path / "other", config.with_values(init=str(bundle)))
 
 
 def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
@@ -271,7 +297,9 @@ def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
     vocabulary = Vocabulary(pieces, [], SignatureTokens(8, 4, True))
 
     def build(folder: Path, dropped: tuple[int, ...] = ()) -> None:
-        build_causal(folder, vocabulary, Adaptation(dropped_layers=dropped), seed=1, tag_starts=[])
+        build_causal(
+            open_start(folder, vocabulary), vocabulary, Adaptation(dropped_layers=dropped), seed=1, tag_starts=[]
+        )
 
     with pytest.raises(Cod3sError, match="3 layers, so 9"):
         build(start, (9,))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.cli.output import print_table
 from conftest import ROOT, Run
 
 TEXTS = "It rained all night.\nThe river rose.\n\nThe bridge was closed.\nA dog barked.\n"
@@ -289,6 +290,28 @@ def test_outputs_are_replaced_only_by_force(cod3s: Run, tmp_path: Path) -> None:
         assert "exists already" in again.stderr
         assert "--force" in again.stderr
         assert cod3s(*command, "-e", "static", "--force").returncode == 0
+
+
+def test_a_table_with_more_columns_than_the_terminal_holds_breaks_no_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["system", *(f"figure-number-{number}" for number in range(1, 7))]
+    rows = [["s2s-rs+cod3s", *(f"{number}.123456*" for number in range(1, 7))]]
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table("Wide", names, rows, "settings")
+    narrow = capsys.readouterr().out
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert all(text in narrow.split() for text in (*names, *rows[0]))
+    monkeypatch.setenv("COLUMNS", "160")
+    print_table("Wide", names, rows, "settings")
+    assert any(all(name in line for name in names) for line in capsys.readouterr().out.splitlines())
+
+
+def test_sts_fits_eighty_columns(cod3s: Run, tmp_path: Path) -> None:
+    (tmp_path / "sts.csv").write_text('"It rained.","Rain fell.",4.5\n"A cat.","A car.",1\n"Go.","Go!",5\n')
+    lines = cod3s("sts", "sts.csv", "-e", "static", "--seeds", "2", COLUMNS="80").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[2] for line in lines if " random " in line] == ["4", "8", "16", "32", "64", "128", "256"]
 
 
 def test_bins_commands_take_the_file_first_or_as_an_option(cod3s: Run, tmp_path: Path) -> None:

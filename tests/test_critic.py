@@ -14,14 +14,25 @@ import pytest
 
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus.questions import Question
-from cod3s.critic import Fit, LabelledPair, corpus_examples, fit_critic, measure, question_examples
+from cod3s.critic import (
+    Fit,
+    LabelledPair,
+    corpus_examples,
+    fit_critic,
+    measure,
+    question_examples,
+    verdict_examples,
+)
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.plausibility import Critic, Pair, load_critic, save_critic
+from cod3s.decode.plausibility import BundleLikelihoods, Critic, Pair, PairScores, load_critic, save_critic
+from cod3s.decode.signatures import keep_signatures_apart
 from cod3s.decode.systems import find_system
-from cod3s.errors import BundleError, Cod3sError, SentenceError
+from cod3s.errors import BundleError, Cod3sError, FileFormatError, SentenceError
+from cod3s.evaluate.judged_pairs import TextVectors, judge_pairs
+from cod3s.evaluate.judges import open_bundle
 from cod3s.files.disk import read_json, write_json
-from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signatures import from_text
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
@@ -108,6 +119,23 @@ def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generato
         assert int((a != b).sum()) > 1
 
 
+def test_spare_bins_do_not_relax_the_rule_that_the_answers_obey() -> None:
+    signatures = ["00000000", "11110000", "10000000", "00001111", "11111110", "00001110"]
+    ranking = [ChosenSignature(bits, n, -n, -n, None, 0, "") for n, bits in enumerate(signatures)]
+    remarks: list[str] = []
+    config = DecodeConfig(k=2, bins_per_answer=3, min_hamming=2)
+    kept = [chosen.signature for chosen in keep_signatures_apart(ranking, config, remarks)]
+    assert kept == [
+        "00000000",
+        "11110000",
+        "00001111",
+        "11111110",
+    ]  # the third and the last lie one bit off others
+    assert not remarks
+    (first, second) = keep_signatures_apart(ranking, config.with_values(k=2, bins_per_answer=1), remarks)
+    assert [first.signature, second.signature] == kept[:2]
+
+
 @pytest.mark.parametrize("bins_per_answer", [1.0, 2.0])
 def test_a_stream_ends_with_what_generate_gives(generator: Generator, bins_per_answer: float) -> None:
     options = QUICK.with_values(bins_per_answer=bins_per_answer)
@@ -132,6 +160,38 @@ def test_implausible_answers_are_left_out_and_counted_unless_all_are_wanted(
     *_, streamed = strict.stream(SOURCES[0], "effect", options=QUICK)
     assert isinstance(streamed, AnswerSet)
     assert streamed.remarks == answers.remarks
+
+
+def test_scores_that_are_known_are_not_computed_again(
+    generator: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [Pair("effect", source, "the baker phoned a locksmith at home") for source in SOURCES]
+    judge = generator.judge
+    vectors = judge.vectors(text for pair in pairs for text in (pair.source, pair.target))
+    known = BundleLikelihoods(generator.models).score_pairs(pairs)
+    asked: list[str] = []
+    score_pairs = BundleLikelihoods.score_pairs
+
+    def noted(self: BundleLikelihoods, pairs: list[Pair], parts: list[str], *more: object) -> list[PairScores]:
+        asked.extend(parts)
+        return score_pairs(self, pairs, parts, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BundleLikelihoods, "score_pairs", noted)
+    probabilities = judge.judge_scored(pairs, known, vectors)
+    assert asked == ["signed"]
+    assert probabilities == pytest.approx(judge(pairs), abs=1e-5)
+    assert asked == ["signed", *judge.critic.parts]
+
+
+def test_an_evaluation_judges_as_the_critic_does_alone(bundle: Path) -> None:
+    judges = open_bundle(bundle, "none").judges
+    pairs = [
+        Pair("effect", source, target) for source in SOURCES for target in ("the baker drank hot tea", source)
+    ]
+    vectors = TextVectors(judges.encoder, [text for pair in pairs for text in (pair.source, pair.target)])
+    judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
+    assert judges.judge
+    assert [judged[pair].critic for pair in pairs] == pytest.approx(judges.judge(pairs).tolist(), abs=1e-5)
 
 
 def test_without_a_critic_the_ranking_is_an_error_with_the_way_out(tiny_bundle: TinyBundle) -> None:
@@ -174,6 +234,32 @@ def test_pairs_of_one_kind_only_cannot_be_fitted(tiny_bundle: TinyBundle) -> Non
         fit_critic(one, generator.models, generator.signer)
 
 
+def test_a_small_set_of_data_counts_as_much_as_a_large_one(tiny_bundle: TinyBundle) -> None:
+    generator = load(tiny_bundle.exact)
+    few = corpus_examples(tiny_bundle.run.parent / "corpus", generator.encoder, limit=10, seed=1)
+    contrary = [replace(example, data="contrary", plausible=not example.plausible) for example in few]
+    fitted = fit_critic([*few, *contrary * 5], generator.models, generator.signer)
+    assert list(fitted.critic.weights.values()) == pytest.approx([0.0] * len(fitted.critic.weights), abs=1e-6)
+
+
+def test_verdicts_are_read_from_a_table_and_stay_together_by_source(tmp_path: Path) -> None:
+    rows = "\n".join(
+        [
+            "source\trelation\ttarget\tplausible\tnote",
+            "The kettle whistled.\teffect\tshe made tea\tyes\t",
+            "The kettle whistled.\teffect\tthe moon fell\tno\tnonsense",
+            "The kettle whistled.\tcause\tthe water boiled\tyes\t",
+        ]
+    )
+    (tmp_path / "read.tsv").write_text(rows)
+    examples = verdict_examples(tmp_path / "read.tsv")
+    assert [example.plausible for example in examples] == [True, False, True]
+    assert [example.question == examples[0].question for example in examples] == [True, True, False]
+    (tmp_path / "read.tsv").write_text(rows.replace("\tno\t", "\tperhaps\t"))
+    with pytest.raises(FileFormatError, match="line 3: 'perhaps' is not a verdict"):
+        verdict_examples(tmp_path / "read.tsv")
+
+
 def test_figures_are_those_of_counting() -> None:
     random = np.random.default_rng(5)
     questions = [Question(str(n), f"source {n}", "effect", (f"a {n}", f"b {n}"), n % 2) for n in range(40)]
@@ -199,10 +285,21 @@ def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: Tiny
     assert attached.returncode == 0, attached.stderr
     rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"
     (tmp_path / "pairs.tsv").write_text(rows)
-    scored = cod3s("critic", "score", "pairs.tsv", "--bundle", "bundle", "--json")
+    scored = cod3s("critic", "score", "-", "--bundle", "bundle", "--json", stdin=rows)
     assert scored.returncode == 0, scored.stderr
     first, second = map(json.loads, scored.stdout.splitlines())
     assert first["plausibility"] > second["plausibility"]
+    mixed = [
+        {"id": 7, "source": SOURCES[0], "relation": "cause", "target": "the pilot slept"},
+        {"id": 8, "source": SOURCES[0], "target": "the pilot slept"},
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
+    rescored = cod3s("critic", "score", "pairs.jsonl", "--bundle", "bundle", "--json")
+    assert rescored.returncode == 0, rescored.stderr
+    cause, effect = map(json.loads, rescored.stdout.splitlines())
+    assert (cause["id"], cause["relation"], effect["id"], effect["relation"]) == (7, "cause", 8, "effect")
+    assert effect["plausibility"] == pytest.approx(second["plausibility"], abs=1e-4)
+    assert cause["plausibility"] != pytest.approx(effect["plausibility"], abs=1e-6)
     kept = cod3s(
         *("select", "pairs.tsv", "-k", "1", "--score-with", "critic", "--text-field", "target"),
         *("--score-weight", "0.9", "--bundle", "bundle", "--format", "tsv"),

@@ -19,8 +19,8 @@ from cod3s.decode.rerank import (
     mean_log_prob,
     rank,
     rank_against_prior,
-    score_sentences_backward,
     score_signatures_backward,
+    score_texts,
 )
 from cod3s.decode.sentences import Candidate, write_candidates
 from cod3s.decode.signatures import find_signatures, group_tokens
@@ -171,11 +171,13 @@ def test_backward_scores_of_signatures_belong_to_their_source(words: Vocabulary)
     ]
 
 
-def test_backward_scores_of_sentences_are_asked_for_once_each_in_one_call(words: Vocabulary) -> None:
+def test_equal_texts_are_scored_once_in_one_call(words: Vocabulary) -> None:
     engine = FakeEngine(scored=lambda request, tokens: -float(len(request.source or "")))
-    pairs = [("a", "she won"), ("a", "she won"), ("b", "she won"), ("a", "they fell")]
-    found = score_sentences_backward(RoleModel(engine, words, (7,)), pairs)
-    assert set(found) == set(pairs)
+    sentences = ["she won", "she won", "she won", "they fell"]
+    texts = ["a", "a", "b", "a"]
+    scores = score_texts(RoleModel(engine, words, (7,)), sentences, texts)
+    lengths = [len(words.encode_text(text)) + 1 for text in texts]
+    assert scores == pytest.approx([-len(s) / n for s, n in zip(sentences, lengths, strict=True)])
     assert engine.calls == [("score", 3)]
 
 

@@ -93,7 +93,7 @@ def broken_generator(prompt: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("generate", "message"),
     [
-        (raising, "3 calls brought no answer; the last one: ValueError: out of memory"),
+        (raising, "3 calls brought no answer; the last failed with: ValueError: out of memory"),
         (broken_generator, "ValueError: out of memory"),
         (lambda prompt: None, "returned no text"),
         (lambda prompt: [], "returned no text"),
@@ -317,7 +317,7 @@ def test_a_key_is_sent_and_never_shown(server: ThreadingHTTPServer) -> None:
     ("model", "place", "message"),
     [
         ("private", "", "answered 401"),
-        ("odd", "", "something else than completions"),
+        ("odd", "", "did not answer with completions"),
         ("tiny", "http://127.0.0.1:9", "did not answer"),
         ("tiny", "nonsense://x", "did not answer"),
     ],

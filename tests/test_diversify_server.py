@@ -252,8 +252,8 @@ def test_messages_may_hold_thoughts_or_parts(content: Any, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ((200, "<html>hello</html>"), "something else than completions"),
-        ((200, {"choices": [{"message": {"content": 5}}]}), "something else than completions"),
+        ((200, "<html>hello</html>"), "did not answer with completions"),
+        ((200, {"choices": [{"message": {"content": 5}}]}), "did not answer with completions"),
         ((200, {"choices": []}), "returned no text"),
         ((200, {"choices": [{"message": {"content": None}}]}), "returned no text"),
         ((200, {"choices": [{"message": {"content": "<think>cut off"}}]}), "returned no text"),

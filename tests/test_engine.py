@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.errors import BundleError
 from cod3s.model.engine import Request
@@ -237,5 +238,8 @@ def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Pat
     shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
     model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
     model.write_bytes(model.read_bytes()[:5000])
+    with pytest.raises(BundleError, match="not the file that was exported"):
+        open_models(tmp_path / "bundle").plain("effect")
+    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
     with pytest.raises(BundleError, match="cannot be opened"):
         open_models(tmp_path / "bundle").plain("effect")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from cod3s.corpus.questions import Question
 from cod3s.decode.config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator
 from cod3s.decode.plausibility import Pair
-from cod3s.errors import Cod3sError, UsageError
+from cod3s.errors import Cod3sError, Progress, UsageError, silent_stage
 from cod3s.evaluate import evaluate
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import DEFAULT_SYSTEMS, Named, check_run, generate_outputs, name_systems
@@ -21,7 +22,7 @@ from cod3s.evaluate.recall import MOST_FREQUENT, score_recall
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep
 from cod3s.files.disk import read_json, write_json
-from cod3s.metrics.plausibility import combine
+from cod3s.metrics.pair_scores import combine
 from conftest import Run
 from tiny_bundle import EVENTS, SOURCES, TinyBundle
 
@@ -229,7 +230,12 @@ def test_evaluate_is_called_from_python_and_runs_the_default_system_as_generate_
     opened: OpenBundle, tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
     data = write_data(tmp_path)
-    remarks: list[str] = []
+    stages: list[str] = []
+
+    def noted(label: str, total: int | None) -> AbstractContextManager[Progress]:
+        stages.append(label)
+        return silent_stage(label, total)
+
     summary = evaluate(
         data,
         bundle=tiny_bundle.small,
@@ -238,10 +244,11 @@ def test_evaluate_is_called_from_python_and_runs_the_default_system_as_generate_
         output=tmp_path / "report",
         sizes=[2],
         second_encoder="none",
-        remark=remarks.append,
+        stage=noted,
     )
     assert summary.data["items"] == dict.fromkeys(summary.data["items"], 1)
-    assert remarks == ["scoring the outputs"]
+    assert (stages[0], stages[-1]) == ("generating", "writing the report")
+    assert stages.index("judging") < stages.index("scoring systems")
     settings = summary.settings["systems"]
     plain = opened.generator.generate(SOURCES[0], "effect", options=DEFAULT.with_values(k=2, seed=1234))
     assert settings["cod3s"]["beam"] == plain.settings["beam"] == DEFAULT.beam

@@ -175,6 +175,24 @@ def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit:
     assert watched.page.locator("#map .mark").count() == 5
 
 
+def test_a_wait_says_what_is_done_and_for_how_long(visit: Open) -> None:
+    watched = visit()
+    watched.page.add_init_script(
+        """window.said = [];
+        new MutationObserver(() => window.said.push(
+          ["progress", "elapsed"].map((id) => document.getElementById(id)?.textContent),
+        )).observe(document, {childList: true, subtree: true});"""
+    )
+    watched.run(k=2)
+    assert ["inferring bins, writing, judging…", "0 s"] in watched.page.evaluate("window.said")
+    assert watched.page.locator("#progress").text_content() == "2 answers"
+    assert watched.page.locator("#elapsed").text_content() == ""
+    watched.page.get_by_role("button", name="the baker overslept").click()
+    watched.page.locator("#elapsed", has_text=re.compile(r"^\d+ s \(last time \d+ s\)$")).wait_for()
+    watched.page.locator("#stop").click()
+    assert watched.page.locator("#elapsed").text_content() == ""
+
+
 def test_a_card_says_what_its_bin_is_like(visit: Open, site: str) -> None:
     watched = visit()
     watched.run(k=2)
@@ -448,6 +466,7 @@ def test_what_a_server_in_trouble_sends_becomes_words(visit: Open, answer: dict[
     watched.open(text=SOURCE)
     watched.page.locator("#again").wait_for()
     assert says in watched.page.locator("#notice").text_content()
+    assert watched.page.locator("#elapsed").text_content() == ""
 
 
 def hostile_stream() -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cod3s as package
-from cod3s.bundle import read_facts
+from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
@@ -377,6 +377,9 @@ def test_a_bundle_with_a_missing_or_empty_file(
 def test_damaged_bins_are_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
     folder = copied(tiny_bundle.small, tmp_path / "bundle")
     (folder / "bins" / "effect.sqlite").write_bytes(b"no database at all" * 500)
+    with pytest.raises(BundleError, match="not the file that was exported"):
+        load(folder)
+    write_facts(folder, read_facts(folder))  # with its checksum
     with pytest.raises(BinsError, match="damaged"):
         load(folder).generate("x", "effect", options=QUICK)
 
@@ -405,7 +408,7 @@ def test_without_a_signature_role_the_sentence_role_infers_signatures(
     roles = {"effect": {"plain": "shared", "sentence": "shared"}}
     generator = load(tiny_bundle.small)
     fewer = BundleModels(whole.folder, replace(whole.facts, models=roles), whole.vocabulary, lambda name: engine)
-    monkeypatch.setattr(generator, "_models", fewer)
+    monkeypatch.setattr(generator, "models", fewer)
     found = generator.generate(SOURCES[0], "effect", options=QUICK)
     assert len(found) == 3
     assert found.settings["rerank_signatures"] == "none"

@@ -312,7 +312,7 @@ def join(store: Store, name: str) -> str:
 def load_of(store: Store, free_before: str) -> dict[str, int]:
     """The number of raters per item, as `give` tells it to the rule that chooses."""
     loads: list[dict[str, int]] = []
-    store.give("nobody", lambda _items, load: loads.append(dict(load)), free_before=free_before)
+    store.assign_next("nobody", lambda _items, load: loads.append(dict(load)), free_before=free_before)
     return loads[0]
 
 
@@ -339,7 +339,7 @@ def test_an_open_item_stays_until_it_is_rated_or_too_old(store: Store) -> None:
     rule = assignment_of(a_study(), some_items(4))
 
     def give(free_before: str) -> str:
-        found = store.give("ada", lambda own, load: rule.next("ada", own, load), free_before=free_before)
+        found = store.assign_next("ada", lambda own, load: rule.next("ada", own, load), free_before=free_before)
         assert found is not None
         return found.item
 
@@ -348,10 +348,10 @@ def test_an_open_item_stays_until_it_is_rated_or_too_old(store: Store) -> None:
     assert load_of(store, LONG_AGO) == {first: 1}
     assert load_of(store, NEVER) == {}, "given long ago and not rated: free for others"
     assert give(NEVER) in rule.items
-    assert len(store.given("ada")) == 1
+    assert len(store.assigned("ada")) == 1
     store.add([], [Rating("ada", give(LONG_AGO), 3, 1.0, timestamp(), key="k")])
     assert give(LONG_AGO) != first
-    assert [one.score for one in store.given("ada")] == [3, None]
+    assert [one.score for one in store.assigned("ada")] == [3, None]
 
 
 def test_someone_who_comes_again_under_the_same_outside_id_is_the_same_rater(store: Store) -> None:
@@ -437,7 +437,7 @@ def rate_all(store: Store, rater: str, rule: Assignment) -> int:
     """Rates until nothing is left, every click sent twice as an impatient page would; how many ratings."""
     join(store, rater)
     number = 0
-    while found := store.give(rater, lambda own, load: rule.next(rater, own, load), free_before=LONG_AGO):
+    while found := store.assign_next(rater, lambda own, load: rule.next(rater, own, load), free_before=LONG_AGO):
         click = Rating(rater, found.item, number % 6, 0.5, timestamp(), key=f"click {number}")
         store.add([], [click])
         store.add([], [click])
@@ -460,7 +460,7 @@ def check_balance(store: Store, rule: Assignment, raters: int) -> None:
     assert (
         len({(one.rater, one.item) for one in ratings}) == len(ratings) == len(store.ratings(every_revision=True))
     )
-    assert len(ratings) == sum(one.score is not None for own in store.raters() for one in store.given(own.id))
+    assert len(ratings) == sum(one.score is not None for own in store.raters() for one in store.assigned(own.id))
     load = Counter(one.item for one in ratings)
     assert max(load.values()) == rule.raters_per_item
     assert load.keys() == set(rule.items)

@@ -215,9 +215,11 @@ def test_a_click_on_a_statement_that_was_taken_back_is_not_saved_for_another(
         page.goto(site.address)
         begin(page)
         [rater] = site.store.raters()
-        [open_one] = site.store.given(rater.id)
+        [open_one] = site.store.assigned(rater.id)
         other = next(item for item in site.made.items if item.id != open_one.item)
-        site.store.give(rater.id, lambda _given, _load: other.id, free_before="9999")  # as after the claim's time
+        site.store.assign_next(
+            rater.id, lambda _given, _load: other.id, free_before="9999"
+        )  # as after the claim's time
         page.wait_for_timeout(SETTLE)
         page.keyboard.press("5")
         expect(page.locator("#saving")).to_contain_text("Not saved: this statement was open for too long")

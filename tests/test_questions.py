@@ -44,7 +44,7 @@ BAD = [
     (COPA.replace("<a2>", "<a1>").replace("</a2>", "</a1>"), "line 5: .*two <a1>", "a doubled alternative"),
     (COPA.replace("<p>The kettle   whistled.</p>", ""), "needs <p>", "no premise"),
     (COPA.replace('alternative="2"', 'alternative="3"'), "must be 1 or 2", "an answer that is not there"),
-    (COPA.replace('asks-for="effect"', 'asks-for="reason"'), "asks for 'reason'", "an unknown direction"),
+    (COPA.replace('asks-for="effect"', 'asks-for="reason"'), "effect, not 'reason'", "an unknown direction"),
     (COPA.replace("</item>", ""), "line 7: not well-formed", "an element that does not end"),
     (COPA.replace("copa-corpus>", "library>"), "<library> where <item>", "XML about something else"),
     ("<copa-corpus></copa-corpus>", "no questions", "no item at all"),

@@ -54,7 +54,7 @@ def test_a_group_comes_out_when_it_is_whole_though_the_pipe_stays_open(tmp_path:
 
 
 def test_blank_lines_of_a_table_hold_nothing(cod3s: Run) -> None:
-    done = cod3s("select", "-", "-k2", "--text-field", "reply", stdin="id,reply\n7,He slept\n\n8,It rained\n\n")
+    done = cod3s("select", "-", "-k2", "--column", "reply", stdin="id,reply\n7,He slept\n\n8,It rained\n\n")
     assert done.stdout.splitlines() == ["id,reply", "7,He slept", "8,It rained"]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cod3s.errors import SentenceError
-from cod3s.text import clean, for_embedding, for_modelling, words
+from cod3s.text import all_for_embedding, clean, for_embedding, for_modelling, words
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,25 @@ from cod3s.text import clean, for_embedding, for_modelling, words
 )
 def test_the_embedding_form(given: str, wanted: str, reason: str) -> None:
     assert for_embedding(given) == wanted, reason
+
+
+PLAIN = st.text(st.sampled_from("abiIZ .!?'\")-\n\t\x7f"), max_size=12)
+
+
+@given(st.lists(PLAIN | st.text(max_size=8) | st.just("\u0345i i"), max_size=6))
+def test_many_texts_take_the_form_that_each_takes_alone(texts: list[str]) -> None:
+    try:
+        alone = [for_embedding(text) for text in texts]
+    except SentenceError:
+        with pytest.raises(SentenceError):
+            all_for_embedding(texts)
+    else:
+        assert all_for_embedding(texts) == alone
+
+
+def test_what_is_not_text_among_many_is_named() -> None:
+    with pytest.raises(SentenceError, match="7 is int"):
+        all_for_embedding(["it rained", 7])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from cod3s.train.config import find_preset, parse_roles
 from cod3s.train.lessons import IGNORED, Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.run import members
+from cod3s.train.run_folder import FINISHED
 from cod3s.train.validate import majority_bit_accuracy
 from conftest import ROOT, Run
 
@@ -202,6 +203,16 @@ def test_another_config_does_not_resume_a_run(corpus: Path, finished: Path) -> N
         train(corpus, finished, TINY.with_values(seed=2), resume=True)
     with pytest.raises(Cod3sError, match="holds a run already"):
         train(corpus, finished, TINY)
+
+
+def test_a_run_may_end_before_its_epochs_with_its_rate_at_zero(corpus: Path, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    config = TINY.with_values(max_steps=6, schedule="linear", warmup_steps=2, evaluate_every=3)
+    train(corpus, tmp_path / "run", config, report=lambda step, last, *_: seen.append((step, last)))
+    assert seen[-1] == (6, 6)
+    rates = [line.split(",") for line in (tmp_path / "run" / "shared" / "log.csv").read_text().splitlines()]
+    assert float([value for step, figure, value in rates if figure == "learning_rate"][-1]) < 0.3 * 1e-3
+    assert (tmp_path / "run" / "shared" / FINISHED).exists()
 
 
 def test_a_run_that_is_out_of_time_can_go_on(corpus: Path, tmp_path: Path) -> None:

@@ -14,15 +14,16 @@ from typer.testing import CliRunner
 from cod3s.cli.main import app
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.sql import connect
-from cod3s.decode import generator as generator_module
 from cod3s.decode.choice import keep_suitable
 from cod3s.decode.config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator, load
+from cod3s.decode.request import make_batch
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.decode.statement import remarks_on
-from cod3s.decode.systems import ENGINE_SYSTEMS
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.decode.two_stages import AnswerChoice
 from cod3s.evaluate.generation import name_systems
-from cod3s.records import AnswerSet
+from cod3s.records import AnswerSet, ChosenSignature
 from cod3s.unsuitable import PATH, find_unsuitable, is_unsuitable, presentable, read_rules
 from tiny_bundle import SOURCES, TinyBundle
 from unsuitable_lines import read_answers, read_lines, read_sources
@@ -174,13 +175,14 @@ def test_a_bin_without_a_sentence_fit_to_be_shown_is_left_out_with_a_remark(gene
     assert last.remarks == answers.remarks
 
 
+@pytest.mark.usefixtures("rude")
 def test_empty_bins_are_blamed_on_what_emptied_them() -> None:
-    batch = generator_module.make_batch([(SOURCE, None)], "effect", generator_module.find_system("cod3s"), DEFAULT)
-    some, none = candidates("a"), candidates()
-    written: Bins = [some, some, some, none]
-    suitable: Bins = [some, none, some, none]
-    chosen: Bins = [some, none, none, none]
-    generator_module._note_empty_bins(batch, 0, written, suitable, chosen)
+    batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
+    bins: Bins = [candidates("a dog barked"), candidates("she made tea"), candidates("a dog barked"), []]
+    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
+    choice = AnswerChoice(batch, 0, signer=None, judge=None)
+    assert [answer.signature for answer in choice.answers(signatures, bins)] == ["00"]
+    choice.add_remarks()
     first, second = batch.remarks[0]
     assert first.startswith("1 of 4 bins had no sentence fit to be shown")
     assert second == "2 of 4 bins had no sentence that was new"
@@ -241,6 +243,6 @@ def test_unfiltered_is_a_flag_of_the_command_line(tiny_bundle: TinyBundle) -> No
 
 
 def test_sources_of_other_relations_may_be_anything() -> None:
-    system = replace(generator_module.find_system("cod3s"))
-    batch = generator_module.make_batch([("how are you?", None)], "reply", system, DEFAULT)
+    system = replace(find_system("cod3s"))
+    batch = make_batch([("how are you?", None)], "reply", system, DEFAULT)
     assert batch.remarks == [[]]

@@ -1,13 +1,11 @@
-"""One tiny model for the tests of decoding: both relations of a made-up grammar, 8 bits, trained in seconds."""
+"""One tiny model for the tests of decoding: both relations of a made-up grammar, 8 bits, trained in seconds.
+
+The extras are imported when it is made, so that tests of the base install run without them.
+"""
 
 import random
 from dataclasses import dataclass
 from pathlib import Path
-
-from cod3s.corpus import prepare
-from cod3s.corpus.manifest import PrepareConfig
-from cod3s.export.bundle import export
-from cod3s.train import PRESETS, train
 
 WHO = ["the baker", "the nurse", "the pilot", "the clerk", "the farmer", "the singer", "the judge", "the waiter"]
 WHERE = ["at home", "in town", "by the sea", "in the hills", "near the lake", "on the island"]
@@ -43,6 +41,11 @@ def grammar() -> str:
 
 def make_tiny_bundle(folder: Path) -> TinyBundle:
     """Train and export into `folder`."""
+    from cod3s.corpus import prepare
+    from cod3s.corpus.manifest import PrepareConfig
+    from cod3s.export.bundle import export
+    from cod3s.train import PRESETS, train
+
     (folder / "pairs.tsv").write_text(grammar())
     config = PrepareConfig(
         relation="both", orders="all", filter="none", encoder="static", bits=8, dev=20, test=0, held_out=0.1

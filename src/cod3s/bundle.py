@@ -13,18 +13,23 @@ bundle/
   MODEL_CARD.md    for people
 """
 
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
+from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import read_json, sha256, write_json
 from cod3s.model.roles import all_tags
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 FORMAT = 1
 NAME = "bundle.json"
+_QUICKLY_READ = 1 << 23  # bytes: everything but weights
+_PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
+"""A name that stays in its folder, whatever the system: no separators, and neither `.` nor `..`."""
 
 
 @dataclass(frozen=True)
@@ -67,31 +72,55 @@ def read_facts(folder: Path) -> BundleFacts:
             hint="upgrade cod3s",
         )
     try:
-        return BundleFacts(**content)
-    except TypeError as error:
+        facts = parse_record(BundleFacts, content)
+        _check_names(facts)
+    except (TypeError, ValueError) as error:
         raise BundleError(
             f"{folder / NAME} does not describe a bundle: {error}", hint="export it again"
         ) from error
+    return facts
 
 
-def verify(folder: Path, facts: BundleFacts) -> None:
-    """An error unless every file of the bundle is there with its checksum."""
+def _check_names(facts: BundleFacts) -> None:
+    """A ValueError unless what the facts name stays inside of the bundle's folder."""
+    roles = [folder for roles in facts.models.values() for folder in roles.values()]
+    optional = [name for name in (facts.own_encoder, facts.critic) if name]
+    for name in (*facts.models, *roles, *optional):
+        if not _PLAIN_NAME.fullmatch(name):
+            raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")
+    for name in facts.files:
+        if not all(_PLAIN_NAME.fullmatch(part) for part in name.split("/")):
+            raise ValueError(f"it names a file outside of the bundle: {name[:60]!r}")
+    for relation in facts.models:
+        if "template" not in facts.relations.get(relation, {}):
+            raise ValueError(f"the relation {relation!r} has no template")
+
+
+def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None:
+    """An error unless every file of the bundle is there with its checksum; files above `largest` are not read.
+
+    Links that lead out of the bundle are an error, because a bundle may come from a stranger.
+    """
+    inside = folder.resolve()
+    for link in (path for path in folder.rglob("*") if path.is_symlink()):
+        if not link.resolve().is_relative_to(inside):
+            raise BundleError(f"{link} leads to a file outside of the bundle", hint="copy the file itself there")
     for name, wanted in facts.files.items():
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise BundleError(f"{folder / NAME} names a file outside of the bundle: {name}")
-        if not path.is_file():
+        path = folder / name
+        if not path.is_file() or not path.stat().st_size:
             raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
-        if sha256(path) != wanted:
+        if (largest is None or path.stat().st_size <= largest) and sha256(path) != wanted:
             raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
-    """An error unless every file of the bundle is there and not empty: quick, where `verify` reads them all."""
-    for name in facts.files:
-        path = folder / name
-        if not path.is_file() or not path.stat().st_size:
-            raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
+    """The same in milliseconds, for every start: weights are not read."""
+    verify(folder, facts, largest=_QUICKLY_READ)
+
+
+def is_bundle(folder: Path) -> bool:
+    """Whether a folder says that it is a bundle."""
+    return (folder / NAME).is_file()
 
 
 def default_bundle() -> Path:

@@ -1,6 +1,7 @@
 """Errors that a user can act on: what was found, what was needed, what to do next."""
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -79,3 +80,11 @@ def require(module: str, extra: str) -> Any:
 
 Progress = Callable[[int], None]
 """Long work calls it with the number of items that were just finished."""
+
+Stage = Callable[[str, int | None], AbstractContextManager[Progress]]
+"""Called with a label and a total; gives what reports progress."""
+
+
+def silent_stage(_label: str, _total: int | None) -> AbstractContextManager[Progress]:
+    """The stage that shows nothing."""
+    return nullcontext(lambda _done: None)

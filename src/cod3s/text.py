@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cod3s.errors import SentenceError
@@ -63,6 +63,19 @@ def for_embedding(text: str) -> str:
     return line if _ends_in_punctuation(line) else line + "."
 
 
+def all_for_embedding(texts: Sequence[str]) -> list[str]:
+    """`for_embedding` of each text, in less than half of the time: what can be is done to all texts at once.
+
+    Clean texts are single lines, so joined by line ends they stay apart.
+    """
+    if not texts:
+        return []
+    lines = texts if _are_clean_ascii(texts) else [clean(text) for text in texts]
+    capitals = [line if line[0].isupper() else line[0].upper() + line[1:] for line in lines]
+    lines = _LONE_I.sub("I", "\n".join(capitals)).split("\n")
+    return [line if line[-1] in ".!?" or _ends_in_punctuation(line) else line + "." for line in lines]
+
+
 def for_modelling(text: str) -> str:
     """The form that models read and write: first letter in lower case, no final punctuation, plain quotes.
 
@@ -105,6 +118,20 @@ def _is_clean_ascii(text: str) -> bool:
         and text[:1] not in ("", " ")
         and text[-1] != " "
         and "  " not in text
+    )
+
+
+def _are_clean_ascii(texts: Sequence[str]) -> bool:
+    """Whether `clean` would change none of them."""
+    try:
+        joined = "\n".join(texts)
+    except TypeError:  # not all are text: `clean` says which
+        return False
+    return (
+        joined.isascii()
+        and joined.count("\n") == len(texts) - 1
+        and joined.replace("\n", "").isprintable()
+        and not any(gap in f"\n{joined}\n" for gap in ("\n\n", "\n ", " \n", "  "))
     )
 
 

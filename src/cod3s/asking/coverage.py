@@ -15,7 +15,7 @@ from cod3s.signatures import Packed, hamming, keep_apart
 
 @dataclass(frozen=True)
 class Coverage:
-    """Bins that lie apart, and how many of them came in one call only and in two; `sightings` counts all."""
+    """Bins that lie apart, and how many of them came in exactly one call and in exactly two."""
 
     calls: int
     bins: int
@@ -25,12 +25,12 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The share of what the generator says whose bin was seen: 1 - once / sightings (Good 1953)."""
+        """The share of the generator's texts that fall in bins seen so far: 1 - once / sightings (Good 1953)."""
         return 1 - self.once / self.sightings if self.sightings else 0.0
 
     @property
     def unseen(self) -> float:
-        """A lower estimate of the number of bins not yet seen (Chao 1987, without bias where twice is 0)."""
+        """A lower estimate of the number of bins not yet seen (Chao 1987, in the form for small samples)."""
         if not self.calls:
             return 0.0
         return (self.calls - 1) / self.calls * self.once * (self.once - 1) / (2 * (self.twice + 1))
@@ -47,6 +47,6 @@ def measure_coverage(packed: Packed, calls: Sequence[int], min_hamming: int) -> 
         return Coverage(0, 0, 0, 0, 0)
     leaders = keep_apart(packed, min_hamming).kept
     bins = hamming(packed[:, None], packed[leaders]).argmin(axis=1)  # the nearest, the earlier on a tie
-    seen = np.unique(np.stack([bins, np.asarray(calls)], axis=1), axis=0)  # each bin once a call
+    seen = np.unique(np.stack([bins, np.asarray(calls)], axis=1), axis=0)  # each bin once per call
     times = Counter(np.bincount(seen[:, 0]).tolist())
     return Coverage(len(set(calls)), len(leaders), times[1], times[2], len(seen))

@@ -1,4 +1,4 @@
-"""The result of `diversify`: the choice, everything it was chosen from, and why the asking ended."""
+"""The result of `diversify`: the chosen answers, all candidates, and why the asking ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from cod3s.selection import Selected, Selection
 
 @dataclass(frozen=True)
 class Tokens:
-    """What the calls cost; `estimated` where a server did not count and four characters stand for a token."""
+    """The cost of the calls; `estimated` if a server did not count, and four characters are taken as a token."""
 
     prompt: int = 0
     completion: int = 0
@@ -27,7 +27,7 @@ class Diversified(ResultSet[Selected]):
     """`selection` holds the answers; their indices are positions in `candidates`, all texts as they came.
 
     `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made),
-    `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or one that no retry mends).
+    `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or one failed for good).
     """
 
     prompt: str

@@ -18,7 +18,7 @@ BUDGET = 50
 STRATEGY = "resample"
 
 Watch = Callable[[Inquiry], None]
-"""Called after every call, for those who show progress."""
+"""Called after every call, to show progress."""
 
 
 def diversify(
@@ -40,9 +40,9 @@ def diversify(
     """Call `generate(prompt)` until k answers lie apart, at most `budget` times; then choose the k best.
 
     `generate` returns a text, a list of texts, (text, score) or a list of (text, score), and should draw anew at
-    each call. `strategy` decides what each call sends (`cod3s.asking.STRATEGIES`). The asking ends early when one
-    more call should bring fewer than `min_gain` new bins. A call that fails costs one of the budget and is
-    reported; three in a row end the asking. `token_budget` needs a generator that counts tokens, such as
+    each call. `strategy` decides what each call sends (`cod3s.asking.STRATEGIES`). The asking ends early when
+    another call is expected to bring fewer than `min_gain` new bins. A failed call counts towards the budget and
+    is reported; three in a row end the asking. `token_budget` needs a generator that counts tokens, such as
     CompletionServer.
     """
     inquiry = Inquiry(
@@ -79,9 +79,9 @@ async def diversify_async(
     seed: int = SEED,
     watch: Watch | None = None,
 ) -> Diversified:
-    """`diversify` with `concurrency` calls under way at once; a plain function runs in threads.
+    """`diversify` with `concurrency` calls at the same time; a plain function runs in threads.
 
-    Replies count in the order in which the calls were made, so the result does not depend on which is faster.
+    Replies count in the order of the calls, so the result does not depend on which comes back first.
     """
     if concurrency < 1:
         raise Cod3sError(f"{concurrency} calls at once were asked for", hint="allow at least 1")
@@ -166,7 +166,7 @@ async def _attempt_async(generate: Callable[[str], Any], call: Call) -> Answered
 
 
 def _listed(value: Any) -> Any:
-    """The items of a generator function, which runs (and may fail) while they are taken; else the value itself."""
+    """The items of a generator function, which runs and may fail while they are listed; or else the value."""
     return list(value) if inspect.isgenerator(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Keep what a generator has said so far, and decide when to stop asking it."""
+"""Keep the texts of a generator so far, and decide when to stop asking it."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ from cod3s.selection import Selection, check_method, default_min_hamming, select
 from cod3s.signatures import Packed, keep_apart, pack, random_code
 from cod3s.signatures.signer import Signer
 
-MIN_GAIN = 0.05  # new bins per call: a generator that always says the same is asked ten times
+MIN_GAIN = 0.05  # new bins per call: a generator that always says the same thing is asked ten times
 _FAILURES_IN_A_ROW = 3
 
 
 class Inquiry:
-    """The texts heard so far, with their vectors and signatures; `stopped` is empty while asking should go on."""
+    """The texts so far, with their vectors and signatures; `stopped` is empty as long as asking should go on."""
 
     def __init__(
         self,
@@ -39,10 +39,8 @@ class Inquiry:
             raise Cod3sError(f"a budget of {token_budget} tokens was given", hint="allow at least 1")
         self._k, self._budget, self._token_budget, self._min_gain = k, budget, token_budget, min_gain
         self._method = check_method(method)  # now, not after all calls were paid for
-        self._min_hamming, self._rule = (
-            min_hamming,
-            default_min_hamming(bits) if min_hamming is None else min_hamming,
-        )
+        self._min_hamming = min_hamming
+        self._rule = default_min_hamming(bits) if min_hamming is None else min_hamming
         opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self._signer = Signer(opened, random_code(bits, opened.dim, seed))
         self._texts: list[str] = []
@@ -96,7 +94,7 @@ class Inquiry:
             last = self._failures[-1]
             calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
             raise Cod3sError(
-                f"{calls} brought no answer; the last one: {last.reason}",
+                f"{calls} brought no answer; the last failed with: {last.reason}",
                 hint=getattr(last.error, "hint", "") or "try the generator by itself with this prompt",
             ) from last.error
         scores = self._all_scores()
@@ -125,8 +123,8 @@ class Inquiry:
     def _reason_to_stop(self) -> str:
         if self._is_filled():
             return "filled"
-        last_call_cannot_be_mended = bool(self._failures_in_a_row) and self._failures[-1].final
-        if last_call_cannot_be_mended or self._failures_in_a_row >= _FAILURES_IN_A_ROW:
+        failed_for_good = bool(self._failures_in_a_row) and self._failures[-1].final
+        if failed_for_good or self._failures_in_a_row >= _FAILURES_IN_A_ROW:
             return "failures"
         if not self.left:
             return "budget"
@@ -135,13 +133,13 @@ class Inquiry:
         return "exhausted" if self._texts and self.coverage.expected_new < self._min_gain else ""
 
     def _is_filled(self) -> bool:
-        """Whether the rule, which goes down the ranking, finds k that lie apart."""
+        """Whether the Hamming rule keeps k texts, going down the ranking."""
         scores = self._all_scores()
         order = np.arange(len(self._texts)) if scores is None else np.argsort(-np.array(scores), kind="stable")
         return len(keep_apart(self._packed[order], self._rule, self._k).kept) == self._k
 
     def _all_scores(self) -> tuple[float, ...] | None:
-        """The scores, if every text has one: scores of only some texts rank nothing."""
+        """The scores, if every text has one: scores of only some texts cannot rank them all."""
         scores = tuple(score for score in self._scores if score is not None)
         return scores if len(scores) == len(self._scores) else None
 

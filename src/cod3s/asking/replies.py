@@ -1,4 +1,4 @@
-"""Read what a user's generator returned: texts with scores, or the reason why it cannot be used."""
+"""Read the return value of a user's generator: texts with scores, or the reason why it cannot be used."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ _FORMS = "return a text, a list of texts, (text, score), or a list of (text, sco
 
 @dataclass(frozen=True)
 class Answered:
-    """The visible texts of one call; a score is None where there was none, or none that is a finite number."""
+    """The visible texts of one call; a score that is missing or not a finite number is None."""
 
     texts: tuple[str, ...]
     scores: tuple[float | None, ...]
@@ -31,7 +31,7 @@ class Failed:
 
 
 def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> Answered | Failed:
-    """A text, texts, (text, score) or several of these; anything else is a failure that says what it was.
+    """The texts and scores in a text, a list of texts, (text, score) or a list of these; else a failure.
 
     `read` takes the answers out of each text; a score belongs to a text that holds one answer.
     """

@@ -19,7 +19,7 @@ STRATEGIES = {
 }
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short
-_LISTED_CHARACTERS = 200  # of one of them
+_LISTED_CHARACTERS = 200  # of each of them
 _VERBALIZED = 5  # answers per reply, as in Verbalized Sampling (Zhang et al. 2025)
 _FIRST_TRIES = ("resample", "verbalized", "avoid", "temperature")
 
@@ -35,7 +35,7 @@ class Call:
 
 
 class Strategy(Protocol):
-    """Plans calls and is told how many new bins each of them brought."""
+    """Plans calls, and learns how many new bins each of them brought."""
 
     def plan(self, prompt: str, kept: list[str]) -> Call: ...
 
@@ -43,7 +43,7 @@ class Strategy(Protocol):
 
 
 def open_strategy(name: str, generate: Any) -> Strategy:
-    """The strategy called `name` for this generator; `temperature` needs one whose settings can be changed."""
+    """The strategy called `name`; `temperature` needs a generator with settings that can be changed."""
     find_name("strategy", name, STRATEGIES)
     adjustable = hasattr(generate, "adjusted")
     if name == "temperature" and not adjustable:

@@ -1,4 +1,4 @@
-"""Speed, side by side in one run, as ratios: encoders, and decoding against the peer that a user has today."""
+"""Measure speed side by side in one run, as ratios: encoders, decoding against transformers, training."""
 
 from cod3s.bench.encoders import EncoderSpeed, bench_encoders, bench_sentences
 

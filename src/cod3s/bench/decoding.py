@@ -148,7 +148,7 @@ def bench_growth(
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """What a user waits for: opening a bundle, the first answer set, and a later one."""
+    """The seconds that a user waits: to open a bundle, for the first answer set, and for a later one."""
 
     bundle: str
     load: float

@@ -6,7 +6,7 @@ The machine is noisy, so the encoders take turns in short rounds and each ratio 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class EncoderSpeed:
     encoder: str
     sentences_per_second: float
     ratio: float
+    processor_ratio: float
     cosine_mean: float | None  # None where the dimensions differ: another space, nothing to compare
     cosine_min: float | None
     equal_bits: float | None
@@ -46,19 +47,25 @@ def bench_encoders(
     encoders: Sequence[Encoder], sentences: Sequence[str], *, rounds: int = 5, bits: int = BITS, progress: Progress
 ) -> list[EncoderSpeed]:
     """Speed and agreement of each encoder; the first one is the reference."""
-    seconds = np.zeros((len(encoders), rounds))
+    seconds = np.zeros((2, len(encoders), rounds))  # on the wall, of the processor
     vectors: list[Vectors] = [encoder.encode(sentences) for encoder in encoders]  # also warms up
     for turn in range(rounds):
         for number, encoder in enumerate(encoders):
-            start = perf_counter()
+            start = perf_counter(), process_time()
             encoder.encode(sentences)
-            seconds[number, turn] = perf_counter() - start
+            seconds[:, number, turn] = perf_counter() - start[0], process_time() - start[1]
             progress(1)
-    rates = len(sentences) / np.median(seconds, axis=1)
-    ratios = np.median(seconds[0] / seconds, axis=1)
+    rates = len(sentences) / np.median(seconds[0], axis=1)
+    ratios, processor_ratios = np.median(seconds[:, :1] / seconds, axis=2)
     return [
-        EncoderSpeed(encoder.id, float(rate), float(ratio), *_agreement(vectors[0], rows, bits))
-        for encoder, rate, ratio, rows in zip(encoders, rates, ratios, vectors, strict=True)
+        EncoderSpeed(
+            encoder.id,
+            float(rates[number]),
+            float(ratios[number]),
+            float(processor_ratios[number]),
+            *_agreement(vectors[0], vectors[number], bits),
+        )
+        for number, encoder in enumerate(encoders)
     ]
 
 

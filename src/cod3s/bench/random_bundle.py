@@ -1,4 +1,4 @@
-"""A bundle with random weights of any shape, for benchmarks: learned weights cost no more or less."""
+"""A bundle with random weights of any shape, for benchmarks: learned weights take just as long."""
 
 import random
 from dataclasses import dataclass

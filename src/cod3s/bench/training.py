@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
+import numpy.typing as npt
 
 from cod3s.bench.random_bundle import made_sentences
 from cod3s.encode.weights import minilm_folder
@@ -26,21 +27,22 @@ from cod3s.train.lessons import Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.tensors import TensorBatches
 
+Times = npt.NDArray[np.float64]
 _RELATION = "effect"
-_BITS = BITS
 _PAIRS = 6000
 _SIDE = 2048  # of the square matrices whose product is the limit
 
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """How fast steps of one kind are. `share` is what they reach of the limit."""
+    """How fast steps of one kind are. `share` is what they reach of the limit; also in processor time."""
 
     name: str
     parameters: int  # that are trained
     pairs_per_second: float
     gflops: float  # per second
     share: float
+    processor_share: float
 
 
 def bench_training(
@@ -51,16 +53,17 @@ def bench_training(
         runs = [_Steps(name, config, Path(folder), compiled=compiled) for name, config in presets.items()]
         limit = _Product()
         turns: list[Callable[[], None]] = [limit, *runs]
-        spent: dict[Callable[[], None], list[float]] = {turn: [] for turn in turns}
+        spent: dict[Callable[[], None], list[tuple[float, float]]] = {turn: [] for turn in turns}
         for _ in range(steps + 1):
             for run, seconds in spent.items():
-                start = perf_counter()
+                wall, processor = perf_counter(), process_time()
                 run()
-                seconds.append(perf_counter() - start)
+                seconds.append((perf_counter() - wall, process_time() - processor))
                 progress(1)
-    # The first time of each was warm-up.
-    best = limit.gflop / float(np.median(spent[limit][1:]))
-    return [run.speed(float(np.median(spent[run][1:])), best) for run in runs], best
+    # The first turn of each was a warm-up.
+    medians = {run: np.median(seconds[1:], axis=0) for run, seconds in spent.items()}
+    best = limit.gflop / medians[limit]
+    return [run.speed(medians[run], best) for run in runs], float(best[0])
 
 
 class _Product:
@@ -108,24 +111,31 @@ class _Steps:
         self._optimiser.step()
         self._optimiser.zero_grad()
 
-    def speed(self, seconds: float, limit: float) -> TrainingSpeed:
-        rate = self._gflop / seconds
-        return TrainingSpeed(self._name, count_parameters(self._model), self._pairs / seconds, rate, rate / limit)
+    def speed(self, seconds: Times, limit: Times) -> TrainingSpeed:
+        """What a step of so many seconds reaches; both are on the wall and of the processor."""
+        rates = self._gflop / seconds
+        return TrainingSpeed(
+            self._name,
+            count_parameters(self._model),
+            self._pairs / float(seconds[0]),
+            float(rates[0]),
+            *map(float, rates / limit),
+        )
 
 
 def _vocabulary(shape: Shape, config: TrainConfig, folder: Path) -> tuple[Vocabulary, Reader]:
     pieces = folder / f"{shape.pieces}.model"
     if not pieces.exists():
         train_pieces(made_sentences(2 * shape.pieces, config.seed), pieces, shape.pieces)
-    signature = SignatureTokens(_BITS, config.bits_per_token, config.positional)
+    signature = SignatureTokens(BITS, config.bits_per_token, config.positional)
     words = Vocabulary(pieces, all_tags({_RELATION: config.roles}), signature)
     return words, open_reader(shape, words, minilm_folder() / "tokenizer.json" if shape.warm else Path())
 
 
 def _batches(shape: Shape, words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
-    """Batches of the `sentence` role, the one that costs the most."""
+    """Batches of the `sentence` role, which costs the most."""
     draw = np.random.default_rng(config.seed)
-    signatures = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, _BITS))]
+    signatures = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, BITS))]
     texts = made_sentences(2 * _PAIRS, config.seed + 1)
     rows = Rows(texts[:_PAIRS], texts[_PAIRS:], signatures, signatures, ["made"] * _PAIRS)
     table = PairTable(rows, words, reader.read, {}, shape.max_tokens)

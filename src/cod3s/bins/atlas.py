@@ -52,7 +52,7 @@ class Atlas:
         ]
 
     def near(self, signature: str, number: int) -> Iterator[NearBin]:
-        """The `number` bins that differ in the fewest bits, but at least one; of equally near bins the largest."""
+        """The `number` nearest other bins, in bits; of equally near bins the largest first."""
         distances = hamming(self._packed, pack(from_text(signature, self._bits)))
         order = np.argsort(distances, kind="stable")
         for row in order[distances[order] > 0][:number].tolist():

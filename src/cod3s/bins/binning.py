@@ -1,6 +1,6 @@
 """Build a bins file from a stream of sentences and vectors, out of core.
 
-Rows are first written to one file per leading bits of their signature; each file is small enough to be grouped
+Rows are first written to files by the leading bits of their signature; each file is small enough to be grouped
 in memory. A million sentences of 384 dimensions need well under 2 GiB.
 """
 
@@ -165,7 +165,7 @@ def _leaves(block: _Block, samples: int, seed: int) -> Iterator[Bin]:
 
 
 def choose_samples(sentences: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
-    """At most `number` distinct sentences: those with the smallest seeded hash, in any order of the input."""
+    """At most `number` distinct sentences: those with the smallest seeded hash, in whatever order they come."""
     key = seed.to_bytes(8, "little", signed=True)
 
     def rank(sentence: str) -> bytes:

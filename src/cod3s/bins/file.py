@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cod3s.errors import BinsError
+from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import existing_file, replaced_file
 from cod3s.records import Bin
 from cod3s.signatures import from_text
@@ -25,6 +26,9 @@ CREATE TABLE bins (
   signature TEXT PRIMARY KEY, count INTEGER NOT NULL, medoid TEXT NOT NULL, samples TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+_TABLES = ("bins", "facts")
+_COUNT_TABLES = f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN {_TABLES}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class BinsFacts:
 def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
     """Write the file, all or nothing."""
     with replaced_file(path) as partial, _writable(path), closing(sqlite3.connect(partial)) as database:
-        # The file is dropped if anything goes wrong, so a journal would protect nothing.
+        # The file is deleted if anything goes wrong, so a journal would protect nothing.
         database.execute("PRAGMA journal_mode = OFF")
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
@@ -69,11 +73,15 @@ class BinsFile:
         self.path = existing_file(path)
         with self._readable():
             self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            # A view could compute anything, for any time: only tables are read.
+            (tables,) = self._database.execute(_COUNT_TABLES).fetchone()
+            if tables != len(_TABLES):
+                raise TypeError(f"it has no tables {' and '.join(_TABLES)}")
             content = self._database.execute("SELECT content FROM facts").fetchone()
             facts = json.loads(content[0])
             if facts["format"] > _FORMAT:
                 raise BinsError(f"{path} has the newer format {facts['format']}", hint="upgrade cod3s")
-            self.facts = BinsFacts(**facts)
+            self.facts = parse_record(BinsFacts, facts)
 
     def __enter__(self) -> "BinsFile":
         return self
@@ -153,14 +161,15 @@ class BinsFile:
             for signature, count, medoid, samples in self._database.execute(
                 f"SELECT signature, count, medoid, samples FROM bins {where}", values
             ):
-                yield Bin(signature, count, medoid, tuple(json.loads(samples)))
+                row = {"signature": signature, "count": count, "medoid": medoid, "samples": json.loads(samples)}
+                yield parse_record(Bin, row)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turn SQLite's errors about damage, which can come anywhere, into one error for the user."""
+        """Turn SQLite's errors about damage, which can occur anywhere, into a clear error for the user."""
         try:
             yield
-        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError, KeyError) as error:
+        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise BinsError(
                 f"{self.path} is not a bins file, or it is damaged: {error}",
                 hint="make it again with `cod3s bins build`",

@@ -17,7 +17,7 @@ def group_sums(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray[np
 
 
 def group_medoids(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """The row of each group's medoid, the first one on a tie; the rows of a group are consecutive."""
+    """The row of each group's medoid, the first on a tie; the rows of a group are consecutive."""
     sizes = np.diff(np.append(starts, len(vectors)))
     sums = group_sums(vectors, starts)
     scores = scores_against(vectors, np.repeat(np.arange(len(starts)), sizes), sums)

@@ -32,7 +32,7 @@ class BinRow:
 
 
 class BinStatistics:
-    """Collects blocks of sentences with signatures, then counts at every length that was asked for."""
+    """Collects blocks of sentences with signatures, then counts at every requested length."""
 
     def __init__(self, bits: Iterable[int]) -> None:
         self.lengths = sorted(set(bits), reverse=True)
@@ -64,8 +64,8 @@ class BinStatistics:
         if not self._signatures:
             raise BinsError("there are no sentences to count")
         signatures = np.concatenate(self._signatures)
-        # (bin, word) pairs of a shorter length are those of the longer one with the bins merged, so each length
-        # is counted from the distinct pairs of the one before.
+        # (bin, word) pairs of a shorter length are those of a longer length with the bins merged, so each length
+        # is counted from the distinct pairs of the length before.
         bins, sentence_bin = np.unique(signatures, return_inverse=True)
         counts = np.bincount(sentence_bin).astype(np.float64)
         pairs = self._distinct_pairs(sentence_bin)
@@ -110,7 +110,7 @@ def _row(bits: int, sentences: npt.NDArray[np.float64], unigrams: npt.NDArray[np
 
 
 def _distinct(numbers: _Numbers) -> _Numbers:
-    """The distinct numbers, sorted; sorting in place is some fifty times faster than `np.unique` here."""
+    """The distinct numbers, sorted; sorting in place is about fifty times faster than `np.unique` here."""
     numbers.sort()
     new = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=new[1:])

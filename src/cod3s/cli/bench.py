@@ -2,18 +2,27 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cod3s.cli.output import print_json, print_table, progress
+from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.errors import Cod3sError
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
+    from cod3s.bench.baseline import Change, Machine
     from cod3s.bench.decoding import Growth, StageSpeed
+
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option("--against", help="Compare with the record of an earlier run; exit 1 if a ratio fell too far."),
+]
+FallOption = Annotated[
+    float, typer.Option("--allow", min=0, max=1, help="The share by which a ratio may fall.", show_default=True)
+]
 
 
 def encode(
@@ -27,6 +36,8 @@ def encode(
     column: ColumnOption = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
+    against: AgainstOption = None,
+    allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
     """Sentences per second of each encoder, and how far its vectors and bits agree with those of the first."""
@@ -40,6 +51,7 @@ def encode(
     if not texts:
         raise Cod3sError(f"{input} holds no sentences")
     opened = [load_encoder(name) for name in encoder]
+    machine = _looked_at(None)
     with progress("rounds", rounds * len(opened)) as advance:
         speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
@@ -48,10 +60,11 @@ def encode(
         "bits": bits,
         "seed": SEED,
         "reference": speeds[0].encoder,
+        **_run_settings(machine),
     }
+    record = {"settings": settings, "rows": [asdict(row) for row in speeds]}
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
-        return
+        return _print_record(record, against, allow)
 
     def percent(share: float | None) -> str:
         return "–" if share is None else f"{100 * share:.2f} %"
@@ -60,7 +73,7 @@ def encode(
         (
             row.encoder,
             f"{row.sentences_per_second:.0f}",
-            f"{row.ratio:.2f} x",
+            f"{row.processor_ratio if machine.busy else row.ratio:.2f} x",
             "–" if row.cosine_mean is None else f"{row.cosine_mean:.6f} / {row.cosine_min:.6f}",
             percent(row.equal_bits),
             percent(row.equal_signatures),
@@ -69,6 +82,7 @@ def encode(
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
     print_table("Encoders, side by side", columns, rows, settings_line(settings))
+    _check(record, against, allow)
 
 
 def decode(
@@ -79,6 +93,8 @@ def decode(
     threads: Annotated[int | None, typer.Option(min=1, help="On both sides; by default all cores.")] = None,
     bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
+    against: AgainstOption = None,
+    allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
     """Two stages with MMI against the same computation by transformers, stage by stage, on random weights.
@@ -89,7 +105,6 @@ def decode(
 
     for module in ("torch", "transformers"):
         require(module, "train")
-    import os
     from tempfile import TemporaryDirectory
 
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
@@ -97,7 +112,8 @@ def decode(
     from cod3s.decode.config import DEFAULT, PAPER
     from cod3s.decode.generator import load
 
-    threads = threads or os.cpu_count() or 1
+    machine = _looked_at(threads)
+    threads = machine.threads
     config = DEFAULT.with_values(
         k=k, beam=PAPER.beam, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi"
     )
@@ -118,15 +134,17 @@ def decode(
         "beams": f"{config.signature_beam}/{config.beam}",
         "tokens": max_tokens,
         "threads": threads,
+        **_run_settings(machine),
     }
+    rows = {"stages": [asdict(row) for row in stages], "growth": [asdict(row) for row in growth]}
+    record = {"settings": settings, **rows, "first": asdict(first) if first else None}
     if json:
-        rows = {"stages": [asdict(row) for row in stages], "growth": [asdict(row) for row in growth]}
-        print_json({"settings": settings, **rows, "first": asdict(first) if first else None})
-        return
+        return _print_record(record, against, allow)
     _print_decoding(stages, growth, settings_line(settings))
     if first:
         cells = (first.bundle, f"{first.load:.2f}", f"{first.first:.2f}", f"{first.next:.2f}")
         print_table("Seconds that a user waits", ("bundle", "load", "first answers", "next answers"), [cells])
+    _check(record, against, allow)
 
 
 def train(
@@ -142,6 +160,8 @@ def train(
     steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
     threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
+    against: AgainstOption = None,
+    allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
     """Pairs per second of training steps, and how close they come to the machine's limit for matrix products."""
@@ -152,6 +172,7 @@ def train(
     from cod3s.bench.training import bench_training
     from cod3s.train.config import find_preset
 
+    machine = _looked_at(threads)
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     sizes = {"batch_tokens": batch_tokens} if batch_tokens else {}
@@ -164,12 +185,13 @@ def train(
             "threads": torch.get_num_threads(),
             "compile": compiled,
             "limit_gflops": round(limit),
+            **_run_settings(machine),
         }
     finally:
         torch.set_num_threads(before)
+    record = {"settings": settings, "rows": [asdict(row) for row in speeds]}
     if json:
-        print_json({"settings": settings, "rows": [asdict(row) for row in speeds]})
-        return
+        return _print_record(record, against, allow)
     rows = [
         (
             row.name,
@@ -177,12 +199,66 @@ def train(
             f"{row.parameters / 1e6:.1f}",
             f"{row.pairs_per_second:.1f}",
             f"{row.gflops:.0f}",
-            f"{row.share:.2f}",
+            f"{row.processor_share if machine.busy else row.share:.2f}",
         )
         for row in speeds
     ]
     columns = ("preset", "tokens per batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
     print_table("Training steps", columns, rows, settings_line(settings))
+    _check(record, against, allow)
+
+
+def _looked_at(threads: int | None) -> "Machine":
+    """The machine before the benchmark; a remark if it is busy."""
+    from cod3s.bench.baseline import look_at_machine
+
+    machine = look_at_machine(threads)
+    if machine.busy:
+        say(machine.remark)
+    return machine
+
+
+def _run_settings(machine: "Machine") -> dict[str, str | float]:
+    return {"load": machine.load, "clock": machine.clock}
+
+
+def _print_record(record: dict[str, Any], against: Path | None, allow: float) -> None:
+    """The record as JSON, with the comparison in it if there is one."""
+    from cod3s.bench.baseline import compare_with_baseline
+
+    if against is None:
+        return print_json(record)
+    changes, clock = compare_with_baseline(against, record)
+    print_json({**record, "against": {"clock": clock, "changes": [asdict(change) for change in changes]}})
+    _refuse_falls(changes, against, allow)
+
+
+def _check(record: dict[str, Any], against: Path | None, allow: float) -> None:
+    """A table of the ratios before and now, if there is a baseline; an error if one fell too far."""
+    from cod3s.bench.baseline import compare_with_baseline
+
+    if against is None:
+        return
+    changes, clock = compare_with_baseline(against, record)
+    rows = [
+        (
+            change.name,
+            f"{change.before:.2f}",
+            f"{change.now:.2f}",
+            f"{100 * (change.now / change.before - 1):+.0f} %",
+        )
+        for change in changes
+    ]
+    print_table(f"Ratios of {clock} time against {against}", ("what", "before", "now", "change"), rows)
+    _refuse_falls(changes, against, allow)
+
+
+def _refuse_falls(changes: "list[Change]", against: Path, allow: float) -> None:
+    if fallen := [change.name for change in changes if change.fall > allow]:
+        raise Cod3sError(
+            f"{len(fallen)} of {len(changes)} ratios fell by more than {allow:.0%}: {', '.join(fallen)}",
+            hint=f"run again to rule out noise; if it is meant, write a new {against} with --json",
+        )
 
 
 def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings: str) -> None:

@@ -1,9 +1,9 @@
 """`cod3s critic`: fit a critic, score pairs with it, and add it to a bundle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,10 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, seed_option
 from cod3s.errors import UsageError
 from cod3s.options import SEED
+
+if TYPE_CHECKING:
+    from cod3s.critic import Fit, LabelledPair
+    from cod3s.decode.plausibility import Pair
 
 _BLOCK = 256  # pairs scored together
 
@@ -25,6 +29,12 @@ def train(
         list[Path] | None,
         typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
     ] = None,
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Answers that you have read: a table with source, relation, target, plausible (yes, no)."
+        ),
+    ] = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
@@ -36,26 +46,26 @@ def train(
 ) -> None:
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's own scores of a pair.
 
-    Figures are by cross-validation: all alternatives of a question are in the same fold.
+    Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
+    answers to a source are in the same fold.
     """
     from dataclasses import asdict
 
-    from cod3s.corpus.questions import read_questions
-    from cod3s.critic import DEFAULT_FEATURES, corpus_examples, fit_critic, question_examples
+    from cod3s.critic import DEFAULT_FEATURES, fit_critic
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import FEATURES, save_critic
     from cod3s.files.disk import require_new
     from cod3s.options import find_name
 
-    if corpus is None and not questions:
+    if corpus is None and not questions and not verdicts:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
     require_new(output, force)
     generator = load(bundle)
-    examples = []
-    for path in questions or []:
-        examples += question_examples(path.name.partition(".")[0], read_questions(path))
+    examples = _read_examples(questions or [], verdicts or [])
     if corpus is not None:
+        from cod3s.critic import corpus_examples
+
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")
     fitted = fit_critic(
@@ -69,7 +79,25 @@ def train(
     save_critic(output, fitted.critic)
     if json:
         print_json(asdict(fitted))
-        return
+    else:
+        _print_fit(
+            fitted, f"bundle {generator.facts.name} | encoder {generator.encoder.id} | seed {seed} | 5 folds"
+        )
+
+
+def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
+    from cod3s.corpus.questions import read_questions
+    from cod3s.critic import question_examples, verdict_examples
+
+    examples = []
+    for path in questions:
+        examples += question_examples(path.name.partition(".")[0], read_questions(path))
+    for path in verdicts:
+        examples += verdict_examples(path)
+    return examples
+
+
+def _print_fit(fitted: "Fit", settings: str) -> None:
     rows = [
         (
             row.data,
@@ -81,7 +109,6 @@ def train(
         )
         for row in fitted.measured
     ]
-    settings = f"bundle {generator.facts.name} | encoder {generator.encoder.id} | seed {seed} | 5 folds"
     columns = ("data", "relation", "questions", "right", "AUC", "ECE")
     print_table("The critic on held-out questions", columns, rows, settings)
     weights = [(name, f"{weight:+.4f}") for name, weight in fitted.critic.weights.items()]
@@ -92,7 +119,9 @@ def score(
     file: Annotated[
         Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
     ],
-    relation: Annotated[str, typer.Option(help="What the targets are of the sources.")] = "effect",
+    relation: Annotated[
+        str, typer.Option(help="What the targets are of the sources, where a row has no field `relation`.")
+    ] = "effect",
     source_field: Annotated[str, typer.Option(help="Column of the sources.")] = "source",
     target_field: Annotated[str, typer.Option(help="Column of the targets.")] = "target",
     bundle: BundleOption = None,
@@ -100,36 +129,42 @@ def score(
 ) -> None:
     """Print how plausible each pair is, from 0 to 1; 0.5 and above count as plausible.
 
-    Pairs are scored as they come, and printed in their order: probability, source, target.
+    Pairs are scored as they come, and printed in their order: probability, source, target; with --json, each row
+    with all its fields and `plausibility`.
     """
     from cod3s.decode.generator import load
-    from cod3s.decode.plausibility import Pair
-    from cod3s.decode.request import check_source
 
     generator = load(bundle)
     generator.require_relation(relation)
     judge = generator.judge
-    pairs = (
-        Pair(relation, check_source(source), check_source(target))
-        for source, target in _read_pairs(file, source_field, target_field)
-    )
+    rows = _read_pairs(file, source_field, target_field, relation)
     with progress("pairs", None) as advance:
-        while block := list(islice(pairs, _BLOCK)):
-            for pair, probability in zip(block, judge(block).tolist(), strict=True):
+        while block := list(islice(rows, _BLOCK)):
+            pairs = [pair for _, pair in block]
+            for named in {pair.relation for pair in pairs}:
+                generator.require_relation(named)
+            for (record, pair), probability in zip(block, judge(pairs).tolist(), strict=True):
                 if json:
-                    print_json({"source": pair.source, "target": pair.target, "plausibility": probability})
+                    print_json({**record, "relation": pair.relation, "plausibility": probability})
                 else:
                     typer.echo(f"{probability:.3f}\t{pair.source}\t{pair.target}")
             advance(len(block))
 
 
-def _read_pairs(file: Path, source_field: str, target_field: str) -> Iterator[tuple[str, str]]:
+def _read_pairs(
+    file: Path, source_field: str, target_field: str, relation: str
+) -> Iterator[tuple[dict[str, Any], "Pair"]]:
+    """Each row with all its fields, and the pair in it."""
+    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.request import check_source
     from cod3s.selection.groups import open_candidates
 
     with open_candidates(file, None, target_field) as table:
         source, target = table.text(source_field), table.text(target_field)
         for row in table:
-            yield source(row), target(row)
+            record = row.record if table.kind == "jsonl" else dict(zip(table.header, row.record, strict=True))
+            named = record.get("relation") or relation
+            yield record, Pair(str(named), check_source(source(row)), check_source(target(row)))
 
 
 def attach(

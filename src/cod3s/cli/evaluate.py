@@ -1,6 +1,5 @@
 """`cod3s evaluate`: the paper's tables on any bundle, any data, or anybody's outputs."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,24 +72,23 @@ def evaluate(
     require_evaluation()
     from cod3s.evaluate.evaluation import evaluate as run_evaluation
 
-    with ExitStack() as stack:
-        summary = run_evaluation(
-            data,
-            bundle=bundle,
-            outputs=outputs or (),
-            systems=list(dict.fromkeys(name.strip() for name in systems.split(","))) if systems else (),
-            limit=limit,
-            output=output,
-            relation=relation,
-            questions=questions or (),
-            sizes=sizes,
-            encoder=encoder,
-            second_encoder=second_encoder,
-            preset=preset,
-            seed=seed,
-            remark=say,
-            progress=lambda total: stack.enter_context(progress("generating", total)),
-        )
+    summary = run_evaluation(
+        data,
+        bundle=bundle,
+        outputs=outputs or (),
+        systems=list(dict.fromkeys(name.strip() for name in systems.split(","))) if systems else (),
+        limit=limit,
+        output=output,
+        relation=relation,
+        questions=questions or (),
+        sizes=sizes,
+        encoder=encoder,
+        second_encoder=second_encoder,
+        preset=preset,
+        seed=seed,
+        remark=say,
+        stage=progress,
+    )
     say(f"report: {output / 'report.html'}")
     if json:
         print_json(summary.record())

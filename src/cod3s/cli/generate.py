@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,11 +12,12 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
-from cod3s.errors import Cod3sError, Progress, UsageError
+from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.records import Answer, AnswerMade, AnswerSet
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
+    from cod3s.bulk import Job
     from cod3s.decode.generator import Generator
 
 _SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
@@ -54,6 +56,32 @@ LikeOption = Annotated[
         "--like", help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"
     ),
 ]
+_MANY_SOURCES = "Many sources"
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write the answers as JSON lines to shards in this folder, also s3:// or gs://; a rerun continues.",
+        rich_help_panel=_MANY_SOURCES,
+    ),
+]
+EngineOption = Annotated[
+    Literal["local", "ray"],
+    typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=1, help="Ray actors, a core each.", rich_help_panel=_MANY_SOURCES)
+]
+ShardOption = Annotated[
+    int,
+    typer.Option(
+        "--shard-size",
+        min=1,
+        help="Sources per shard; a stopped run loses at most one shard per worker.",
+        rich_help_panel=_MANY_SOURCES,
+    ),
+]
 
 
 @takes_options(DecodeConfig)
@@ -72,6 +100,10 @@ def generate(
         bool, typer.Option("--verbose", "-v", help="Also show signatures, bins and all settings.")
     ] = False,
     json: JsonOption = False,
+    output: OutputOption = None,
+    engine: EngineOption = "local",
+    workers: WorkersOption = 2,
+    shard_size: ShardOption = 256,
 ) -> None:
     """Answer each source k times, each time in another semantic bin.
 
@@ -85,6 +117,8 @@ def generate(
 
     if column and input is None:
         raise UsageError("--column is for the tables that --input names", hint="add --input FILE")
+    if output is None and engine == "ray":
+        raise UsageError("--engine ray writes to a folder, and none was named", hint="add -o answers/")
     if not sources and input is None:
         raise _nothing_to_answer(relation, bundle)
     for flag, others in _ALSO.items():
@@ -97,7 +131,15 @@ def generate(
     generator = load(bundle)
     chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     skipped: list[int] = []
-    given = ((source, chosen) for source in _read_sources(sources or [], input, column, skipped.append))
+    texts = _read_sources(sources or [], input, column, skipped.append)
+    if output is not None:
+        require("pyarrow", "corpus")
+        from cod3s.bulk import Job
+
+        job = Job(relation, bundle, system, config, tuple(chosen) if chosen else None)
+        _write_shards(texts, output, job, shard_size, engine, workers, json)
+        return _say_skipped(skipped, input)
+    given = ((source, chosen) for source in texts)
     counted = None if input or "-" in (sources or []) else len(sources or [])
     if counted is not None and not json and sys.stderr.isatty():
         watched = _watched(generator, given, relation, system, config)
@@ -106,10 +148,38 @@ def generate(
         with progress("sources", counted) as advance:
             answers = generator.generate_many(given, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
-    if skipped:
-        say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
+    _say_skipped(skipped, input)
     if not answered:
         raise Cod3sError(f"{input or 'stdin'} holds no sentence")
+
+
+def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
+    if skipped:
+        say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
+
+
+def _write_shards(
+    texts: Iterable[str], output: str, job: "Job", shard_size: int, engine: str, workers: int, json: bool
+) -> None:
+    """Answer into a folder and say what is in it; on Ray each worker has one thread, as it has one core."""
+    from cod3s.bulk import answer_in_bulk
+    from cod3s.corpus.engines import find_engine
+
+    result = answer_in_bulk(
+        texts,
+        output,
+        job,
+        shard_size=shard_size,
+        engine=find_engine(engine, workers),
+        threads=1 if engine == "ray" else None,
+        stage=progress,
+    )
+    if not result.written:
+        say(f"{output} is finished: nothing to do")
+    if json:
+        print_json(asdict(result))
+    else:
+        print_table(f"answers in {output}", ("sources", "shards", "written now"), [astuple(result)[1:]])
 
 
 def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:

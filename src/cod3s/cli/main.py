@@ -1,5 +1,6 @@
 """The table of all commands, and the root command that turns errors into a message with a way out."""
 
+import inspect
 import logging
 import os
 import sys
@@ -122,12 +123,18 @@ _GROUPS = (
 
 def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
     for name, command, arguments in commands:
-        to.command(name, epilog=f"Example: cod3s {prefix}{name} {arguments}")(command)
+        to.command(name, help=_help(command), epilog=f"Example: cod3s {prefix}{name} {arguments}")(command)
+
+
+def _help(command: Callable[..., None]) -> str:
+    """The docstring with one line per paragraph, so that it breaks where the terminal ends."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 _add(app, _COMMANDS)
-for _name, _help, _commands in _GROUPS:
-    _group = typer.Typer(help=_help)
+for _name, _about, _commands in _GROUPS:
+    _group = typer.Typer(help=_about)
     _add(_group, _commands, f"{_name} ")
     app.add_typer(_group, name=_name, no_args_is_help=True)
 

@@ -4,14 +4,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from cod3s.errors import Progress
 
-_FIGURE = re.compile(r"[-–]?[\d.,]*( .*)?$")
+_FIGURE = re.compile(r"[-–]?[\d.,]*\*?( .*)?$")
 _PIPE_COLUMNS = 200
+_MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the terminal
 
 
 def print_json(record: Any) -> None:
@@ -26,25 +27,49 @@ def print_table(
     caption: str = "",
     whole: Collection[str] = (),
 ) -> None:
-    """A table on stdout, as wide as the terminal; long cells wrap, except in the columns named in `whole`."""
+    """A table on stdout, as wide as the terminal; long cells wrap, except in the columns named in `whole`.
+
+    Many columns that do not fit without breaking words are stacked: one line per cell.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    # rich reads COLUMNS; a file or a pipe without it is as wide as the table needs, within reason.
+    console = Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS)
     table = Table(box=box.SIMPLE_HEAD)
-    cells = [[str(value) for value in row] for row in rows]
-    for number, name in enumerate(columns):
+    names, cells = list(columns), [[str(value) for value in row] for row in rows]
+    if len(names) >= _MANY_COLUMNS and _narrowest(names, cells) > console.width:
+        names, cells = _stacked(names, cells)
+    for number, name in enumerate(names):
         figures = all(_FIGURE.match(row[number]) for row in cells)
         table.add_column(name, overflow="fold", justify="right" if figures else "left", no_wrap=name in whole)
     for row in cells:
         table.add_row(*(Text(value) for value in row))
-    # rich reads COLUMNS; a file or a pipe without it is as wide as the table needs, within reason.
-    console = Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS)
     console.print(Text(title, style="italic"))
     console.print(table)
     if caption:
         console.print(Text(caption, style="dim"))
+
+
+def _narrowest(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    """The width below which a table breaks words: the longest word of each column, and the space around it."""
+    from rich.cells import cell_len
+
+    texts_by_column = zip(names, *cells, strict=True)
+    words = (max(map(cell_len, " ".join(texts).split()), default=0) for texts in texts_by_column)
+    return sum(width + 3 for width in words) + 1
+
+
+def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """The same cells below each other: the first cell of each row, then a line per other column."""
+    rows = [
+        ["" if number else head, name, text]
+        for head, *rest in cells
+        for number, (name, text) in enumerate(zip(names[1:], rest, strict=True))
+    ]
+    return [names[0], "", ""], rows
 
 
 def say(message: str) -> None:

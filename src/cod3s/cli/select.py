@@ -30,7 +30,10 @@ def select(
     group_by: Annotated[
         str | None, typer.Option(help="Field that names the group; a group's records are neighbours.")
     ] = None,
-    text_field: Annotated[str | None, typer.Option(help="Field that holds the text; default `text`.")] = None,
+    text_field: Annotated[
+        str | None,
+        typer.Option("--column", "--text-field", help="The column or field with the text; default `text`."),
+    ] = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     score_with: Annotated[
         Literal["critic"] | None,

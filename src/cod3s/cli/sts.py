@@ -65,7 +65,7 @@ def sts(
     if json:
         print_json({"settings": settings, "rows": [asdict(row) for row in rows]})
     else:
-        _print_rows(rows, numbers(bits, "--bits"), caption)
+        _print_rows(rows, caption)
 
 
 def read_scored(path: Path) -> "StsData":
@@ -78,13 +78,11 @@ def read_scored(path: Path) -> "StsData":
     return data
 
 
-def _print_rows(rows: "list[StsRow]", lengths: list[int], settings: str) -> None:
-    """Print one row per encoder and code and one column per length, and the full cosine last."""
-    table = []
-    for encoder, kind in dict.fromkeys((row.encoder, row.code) for row in rows if row.bits):
-        by_bits = {row.bits: row for row in rows if row.encoder == encoder and row.code == kind}
-        full = next(row.rho for row in rows if row.encoder == encoder and row.code == "cosine")
-        cells = [f"{by_bits[bits].rho:.3f} ± {by_bits[bits].sd:.3f}" for bits in lengths]
-        table.append((encoder, kind, *cells, f"{full:.3f}"))
-    columns = ("encoder", "code", *(f"{bits} bits" for bits in lengths), "cosine")
-    print_table("Spearman's rho with human scores (mean ± sd over seeds)", columns, table, settings)
+def _print_rows(rows: "list[StsRow]", settings: str) -> None:
+    """Print one row per encoder, code and length: 80 columns hold them, however many there are."""
+    table = [
+        (row.encoder, row.code, row.bits or "", f"{row.rho:.3f}" + (f" ± {row.sd:.3f}" if row.bits else ""))
+        for row in rows
+    ]
+    title = "Spearman's rho with human scores (mean ± sd over seeds)"
+    print_table(title, ("encoder", "code", "bits", "rho"), table, settings)

@@ -62,6 +62,7 @@ def sweep(
     from cod3s.evaluate.judges import open_bundle
     from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
     from cod3s.evaluate.sweep import sweep as run_sweep
+    from cod3s.files.lock import sole_writer
 
     chosen = read_data(data, relation).first(limit)
     base = find_preset(preset).with_values(k=k, seed=seed)
@@ -71,9 +72,9 @@ def sweep(
             "two bundles have folders of the same name", hint="rename one: the names label the curves"
         )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
-    with progress("generating", total) as advance:
+    with sole_writer(output), progress("generating", total) as advance:
         swept = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
-    write_sweep(output, swept)
+        write_sweep(output, swept)
     say(f"sweep: {output / 'sweep.html'}")
     if json:
         print_json(swept.record())

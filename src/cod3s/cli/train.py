@@ -41,10 +41,13 @@ def train(
     _require_training()
     if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
+    from cod3s.bundle import default_bundle
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset, parse_corpora, parse_roles
-    from cod3s.train.run import FINISHED
+    from cod3s.train.run_folder import FINISHED
 
+    if options.get("init") == "default":
+        options["init"] = str(default_bundle())
     preset = preset or _preset_for(options.get("init"))
     if "roles" in options:
         options["roles"], options["shares"] = parse_roles(options["roles"])
@@ -73,11 +76,12 @@ def _require_training() -> None:
 
 def _preset_for(init: str | None) -> str:
     """The preset for a pretrained model: causal language models are trained differently from seq2seq models."""
+    from cod3s.bundle import is_bundle
     from cod3s.model.causal import is_causal
 
     if not init:
         return "warm"
-    return "causal" if is_causal(init) else "pretrained"
+    return "causal" if is_causal(init) or is_bundle(Path(init)) else "pretrained"
 
 
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:
@@ -91,7 +95,7 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     quantization: Annotated[
-        str, typer.Option(help="int8, float32, or int7 (causal models: smaller in a wheel).")
+        str, typer.Option(help="int8, float32, or int6 (causal models: smaller on disk).")
     ] = "int8",
     name: Annotated[str, typer.Option(help="What the bundle is called; default the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Goes into the model card.")] = "",

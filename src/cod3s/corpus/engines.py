@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from cod3s import errors
@@ -31,9 +32,9 @@ class LocalEngine:
 
 
 class RayEngine:
-    """Ray Data over the tasks: `workers` actors, each with a worker of its own, and a GPU if there is one.
+    """Ray Data over the tasks: `workers` actors, each with its own worker, and a GPU if there are enough.
 
-    Connects to the cluster of $RAY_ADDRESS; without one, Ray starts on this machine.
+    Connects to the cluster at $RAY_ADDRESS; if it is not set, Ray starts on this machine.
     """
 
     def __init__(self, workers: int = 2) -> None:
@@ -49,8 +50,8 @@ class RayEngine:
         data.DataContext.get_current().enable_progress_bars = False  # ours is shown
         logging.getLogger("ray.data").setLevel(logging.WARNING)
         gpus = 1 if self._ray.cluster_resources().get("GPU", 0) >= self._workers else 0
-        # A block a task: a worker takes the next one when it is free. The numbers come from memory, not from
-        # Ray's own `range`: its read tasks would wait for a CPU that the actors hold.
+        # One block per task: a worker takes the next when it is free. The numbers come from memory and not from
+        # Ray's `range`, because its read tasks would wait for a CPU that the actors hold.
         numbers = data.from_items([{"id": number} for number in range(len(tasks))], override_num_blocks=len(tasks))
         done = numbers.map_batches(
             _RayWorker,
@@ -67,10 +68,15 @@ class RayEngine:
 
 
 class _RayWorker:
-    """An actor: the worker, with its encoder, and the list of all tasks."""
+    """An actor: the worker, with the models it opens, and the list of all tasks."""
 
     def __init__(self, make: Callable[[], Worker], tasks: Sequence[Task]) -> None:
-        self._worker, self._tasks = make(), tasks
+        self._make, self._tasks = make, tasks
+
+    @cached_property
+    def _worker(self) -> Worker:
+        """Made with the first task, so that what goes wrong is an error like any other."""
+        return self._make()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The batch with error messages in `failed`: Ray itself would bury them in stack traces."""
@@ -82,7 +88,7 @@ class _RayWorker:
         except Cod3sError as error:
             return json.dumps([type(error).__name__, error.message, error.hint])
         except OSError as error:
-            hint = "check that all workers can reach it and that it has room; then run again: it resumes"
+            hint = "check that all workers can reach it and that it has space; then run again: it resumes"
             return json.dumps(["LocationError", f"the system of a worker refused: {error}", hint])
         return ""
 

@@ -1,8 +1,8 @@
 """Decide which pairs are held out for dev and test.
 
 A pair's key depends on its text alone: not on the other pairs, the order of the files, the machine or a version.
-Its first 64 bits put it on a line from 0 to 2^64; a fixed stretch of that line is dev, another one is test, and
-the rest is train. A small corpus has too few pairs there, or only pairs that share a sentence with train, so whole
+Its first 64 bits put it on a line from 0 to 2^64; a fixed stretch of that line is dev, another is test, and the
+rest is train. A small corpus has too few pairs there, or only pairs that share a sentence with train, so whole
 groups of pairs that share sentences are held out instead.
 """
 
@@ -129,7 +129,7 @@ class Groups:
 
 
 def _chosen(groups: list[int], sizes: _Counts, left: _Counts) -> Iterator[int]:
-    """The first groups that fit; where none does, the smallest one if most pairs are left for train."""
+    """The first groups that fit; if none fits, the smallest group, provided that most pairs are left for train."""
     wanted = left.any()
     empty = True
     for number in groups:

@@ -65,7 +65,7 @@ class CorpusFolder:
         return manifest
 
     def begin(self) -> None:
-        """Write down what is being made, or check that an unfinished run was making the same."""
+        """Record what is being made, or check that an unfinished run was making the same corpus."""
         begun = self.work / "config.json"
         if begun.exists():
             before = begun.read_json()
@@ -84,7 +84,7 @@ class CorpusFolder:
         self.work.remove()
 
     def abandon(self) -> None:
-        """Leave nothing behind, so that a corrected input starts afresh."""
+        """Leave nothing behind, so that a corrected input can start over."""
         self.work.remove()
         if self.location.exists() and not self.location.files():
             self.location.remove()
@@ -105,7 +105,7 @@ class CorpusFolder:
             if config.get(name) != value
         ]
         if files != [asdict(file) for file in self.inputs]:
-            changed.append("the input files are other ones")
+            changed.append("the input files are different")
         if changed:
             raise Cod3sError(
                 f"{self.location.url} was made with another configuration: {'; '.join(changed)}",

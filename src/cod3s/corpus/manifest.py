@@ -18,7 +18,7 @@ from cod3s.files.locations import Location
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
 _FEW_PAIRS = 10  # with fewer, a tenth of them is none
-_BUG = "this is a bug in cod3s: please report it with the command that you ran"
+BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
 
 
@@ -82,14 +82,14 @@ def make_funnel(
     """
     unknown = set(removed) - {name for name, _ in reasons}
     if unknown:
-        raise Cod3sError(f"rows were removed by unknown steps: {', '.join(sorted(unknown))}", hint=_BUG)
+        raise Cod3sError(f"rows were removed by unknown steps: {', '.join(sorted(unknown))}", hint=BUG)
     steps = []
     for name, reason in reasons:
         left = rows - removed.get(name, 0)
         steps.append(FunnelStep(name, rows, left, reason))
         rows = left
     if rows != kept:
-        raise Cod3sError(f"the funnel ends with {rows} rows, but {kept} were kept", hint=_BUG)
+        raise Cod3sError(f"the funnel ends with {rows} rows, but {kept} were kept", hint=BUG)
     return steps
 
 

@@ -186,7 +186,7 @@ def sensitive() -> Filter:
 
 
 def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
-    """Removes a pair when a side says what an answer must not say, even if the other side speaks of it, too."""
+    """Removes a pair if a side says what an answer must not say, even if the other side mentions it, too."""
     rules = read_rules()
     stops = "|".join(rule.pattern for rule in rules.stops if about(rule.topic))
     keys = f" ({'|'.join(sorted({key for rule in rules.stops if about(rule.topic) for key in rule.keys}))}) "
@@ -203,7 +203,7 @@ def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
 
 
 def _a_side(name: str, reason: str, *patterns: str) -> Filter:
-    """Removes a pair when one of the patterns matches one of its sides."""
+    """Removes a pair if any of the patterns matches either side."""
     return Filter(name, reason, either(lambda side: " OR ".join(matches(side, pattern) for pattern in patterns)))
 
 

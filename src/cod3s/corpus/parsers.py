@@ -1,4 +1,4 @@
-"""Parse one line of a pairs file into the cells of one pair, or into the reason why it is none."""
+"""Parse a line of a pairs file into the cells of a pair, or the reason why it is not a pair."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ Parser = Callable[[str], Row | Damaged]
 
 
 def optional_columns(names: tuple[str, str], header: Sequence[str]) -> dict[str, str]:
-    """Where the optional columns are found: PAIR_COLUMNS name to the file's name.
+    """The optional columns that a file has: name in PAIR_COLUMNS → name in the file.
 
     An order only counts where cause and effect are named. Tables that older versions of `cod3s harvest` wrote have
     the corpus in a column `source`.
@@ -42,7 +42,7 @@ def csv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
 
     def parse(line: str) -> Row | Damaged:
         cells = csv_cells(line)
-        return pick(cells) if cells else Damaged("a quoted cell does not end in this line")
+        return pick(cells) if cells else Damaged("a quoted cell does not end on this line")
 
     return parse
 

@@ -6,8 +6,8 @@ was killed continues where it stopped, and ends with the same bytes.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from cod3s.corpus.filters import find_filters
 from cod3s.corpus.holdout import AtLeast, Line
 from cod3s.corpus.layout import CorpusFolder
 from cod3s.corpus.leakage import count_shared
-from cod3s.corpus.manifest import FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
+from cod3s.corpus.manifest import BUG, FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, columns_of, find_relations
@@ -30,13 +30,11 @@ from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
 from cod3s.corpus.sql import connect
 from cod3s.encode import Encoder, load_encoder
-from cod3s.errors import Cod3sError, LocationError, Progress
+from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
 from cod3s.files.locations import Location, locate
+from cod3s.files.lock import sole_writer
 from cod3s.signatures import Code
 from cod3s.signatures.signer import open_code
-
-Stage = Callable[[str, int | None], AbstractContextManager[Progress]]
-"""Called with a label and a total; gives what reports progress."""
 
 
 def prepare(
@@ -46,12 +44,12 @@ def prepare(
     *,
     engine: Engine | None = None,
     memory: str = "2GB",
-    stage: Stage = lambda _label, _total: nullcontext(lambda _done: None),
+    stage: Stage = silent_stage,
 ) -> tuple[Manifest, bool]:
     """The manifest of the corpus at `output`, and whether there was anything to do.
 
-    A finished corpus of the same input and config is left alone; an unfinished one is finished; one of another
-    input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
+    A finished corpus of the same input and config is left alone, and an unfinished one is finished; a corpus of
+    another input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
     files = find_files(paths)
@@ -60,11 +58,14 @@ def prepare(
     if manifest := folder.finished():
         return manifest, False
     try:
-        return run(files, folder), True
+        with sole_writer(folder.location.local) if folder.location.local else nullcontext():
+            if manifest := folder.finished():  # by a run that has just ended
+                return manifest, False
+            return run(files, folder), True
     except duckdb.Error as error:
         raise Cod3sError(
             f"sorting the pairs failed: {error}",
-            hint=f"check that {output} has room for several times the input, and that --memory is like 2GB",
+            hint=f"check that {output} has space for several times the input, and that --memory is like 2GB",
         ) from error
 
 
@@ -161,7 +162,7 @@ class _Run:
         if shared:
             raise Cod3sError(
                 f"{shared} sentences of dev or test are also in train, so the corpus is not finished",
-                hint="this is a bug in cod3s: please report it with the command that you ran",
+                hint=BUG,
             )
         plan = Plan(shards, counts, shared)
         folder.plan.write_json(asdict(plan))
@@ -223,16 +224,16 @@ class _Run:
 
 
 def _least(config: PrepareConfig) -> dict[str, AtLeast]:
-    """How many pairs dev and test should have; none for a corpus whose --held-out share was chosen.
+    """How many pairs dev and test should have; empty if the user chose a --held-out share.
 
-    A number other than the usual one is meant: it is taken from up to a quarter of the pairs. The usual number is
-    an upper limit: a small corpus gives a tenth of its pairs, up to a hundred.
+    The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
+    number is taken at its word, from up to a quarter of the pairs.
     """
     if config.held_out != PrepareConfig.held_out:
         return {}
-    usual = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
+    default = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
     return {
-        split: AtLeast(min(number, 100), 0.1) if number == usual[split] else AtLeast(number, 0.25)
+        split: AtLeast(min(number, 100), 0.1) if number == default[split] else AtLeast(number, 0.25)
         for split, number in (("dev", config.dev), ("test", config.test))
     }
 

@@ -15,8 +15,8 @@ _signatures = partial(option, panel="Signatures")
 class PrepareConfig:
     """Everything that decides what a corpus holds; where and how fast it is made is not part of it."""
 
-    relation: str = _pairs("both", "effect, cause, both, or a name of your own with --template.")
-    template: str = _pairs("", 'The completed statement of your own relation: "{source} {target}".')
+    relation: str = _pairs("both", "effect, cause, both, or any other name with --template.")
+    template: str = _pairs("", 'The completed statement of a custom relation: "{source} {target}".')
     orders: Literal["matching", "all"] = _pairs(
         "matching",
         'Which pairs teach a causal relation: with matching, effect learns from "X, so Y" and cause from '

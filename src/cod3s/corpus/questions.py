@@ -23,13 +23,13 @@ MAX_XML_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a premise: its more plausible cause or effect among the alternatives."""
+    """A premise and a question: which alternative is its more plausible cause or effect?"""
 
     id: str
     premise: str
     direction: str  # what is asked for: cause or effect
     alternatives: tuple[str, ...]
-    answer: int | None  # the index of the right one; None where the set does not tell
+    answer: int | None  # the index of the right one; None if the set does not say
 
 
 def read_questions(path: str | Path) -> list[Question]:
@@ -113,7 +113,7 @@ def _find_layout(record: dict[str, Any]) -> _Layout:
 
 def _direction(asked: Any) -> str:
     if asked not in ("cause", "effect"):
-        raise ValueError(f"it asks for {asked!r}, and must ask for cause or effect")
+        raise ValueError(f"it must ask for cause or effect, not {asked!r}")
     return str(asked)
 
 
@@ -143,7 +143,7 @@ def _read_xml(file: Location) -> Iterator[Question]:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise FileFormatError(f"{file.url}, line {error.lineno}: not well-formed XML; {error}") from error
-    except ValueError as error:
+    except (ValueError, LookupError) as error:  # LookupError: an encoding that Python does not know
         raise FileFormatError(f"{file.url}, line {parser.CurrentLineNumber}: not a question; {error}") from error
     yield from items.questions
 
@@ -166,7 +166,7 @@ class _Items:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "item":
-            self._attributes, self._fields = attributes, {}
+            self._attributes, self._fields, self._field = attributes, {}, ""
         elif self._attributes is not None:
             if tag in self._fields:
                 raise ValueError(f"the item has two <{tag}>")

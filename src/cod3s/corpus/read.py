@@ -121,7 +121,7 @@ class Reader:
         columns = ", ".join(map(repr, header[:8])) or "none"
         raise FileFormatError(
             f"{self.file.url}, line {number}: columns {wanted} are needed, found {columns}",
-            hint="the first line of a TSV or CSV file names its columns; every line of a JSONL file names its own",
+            hint="the first line of a TSV or CSV file names its columns; each JSONL line has named fields",
         )
 
     def _unknown(self, number: int, reason: str) -> FileFormatError:
@@ -199,7 +199,7 @@ def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
 
 
 def _as_pairs(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
-    """The batch with the columns of PAIR_SCHEMA, which `names` finds; an optional one without a value is empty."""
+    """The batch with the columns of PAIR_SCHEMA, by their `names` in the file; optional cells may be empty."""
     columns = []
     for name in PAIR_COLUMNS:
         if name in names:

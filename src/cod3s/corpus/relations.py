@@ -12,7 +12,7 @@ ORDERS = ("because", "so", "")
 
 @dataclass(frozen=True)
 class Relation:
-    """One direction of generation: its name, the completed statement, and where its pairs come from.
+    """A direction of generation: its name, the completed statement, and where its pairs come from.
 
     A pair has a first and a second side: the cause and the effect, or the source and the target of any other
     relation. `reverse` says that the second side is the source. `columns` are the names that the two sides
@@ -46,7 +46,7 @@ TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 
 def find_relations(name: str, template: str = "") -> list[Relation]:
-    """The relations of `effect`, `cause` or `both`, or one of your own with its template."""
+    """The relations of `effect`, `cause` or `both`, or a custom relation with its template."""
     if name == "both":
         relations = [EFFECT, CAUSE]
     elif name in (EFFECT.name, CAUSE.name):

@@ -1,7 +1,7 @@
 """The third step of `prepare`: sign a shard, and keep the vectors of its targets where bins are wanted.
 
 Both sides are signed: a target's signature is what a model is asked to infer, a source's what the `inverse` role
-of the other relation starts from (appendix B: a model learns from pairs said in its direction of inference).
+of the other relation starts from (appendix B: a model learns from pairs worded in its direction of inference).
 
 Each shard is signed by itself, so this step runs anywhere in parallel and resumes shard by shard.
 """
@@ -20,14 +20,14 @@ from cod3s.signatures import Code
 from cod3s.signatures.signer import Signer, encode_sentences
 
 NO_ENCODER = "none"
-"""As an encoder's name: the pairs are filtered and split, but not signed."""
+"""The name of the encoder if pairs are filtered and split, but not signed."""
 
 _READ_ROWS = 8192
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """A finished shard or bins file, and what shows that it is still whole."""
+    """A finished shard or bins file, with the size and checksum that show whether it is intact."""
 
     name: str
     rows: int  # of a shard; the populated bins of a bins file
@@ -37,7 +37,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Where one shard comes from and goes to."""
+    """The files that a shard is made from and written to."""
 
     name: str
     unsigned: Location

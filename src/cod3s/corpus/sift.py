@@ -84,7 +84,7 @@ class Sifter:
         try:
             yield from self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            # DuckDB wraps what the reader raised; the reader's own error says which line it was.
+            # DuckDB wraps what the reader raised; the reader's error says which line it was.
             raise failed[0] if failed else error from None
         finally:
             self._connection.unregister("pairs")

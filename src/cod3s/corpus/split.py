@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The most pairs of train (None: all), dev, test and one shard, and the least of dev and test."""
+    """The most pairs of train (None: all), dev, test and a shard, and the fewest of dev and test."""
 
     limit: int | None
     dev: int
@@ -85,7 +85,7 @@ class Sizes:
 
 
 class Splitter:
-    """Splits the sifted rows of all relations together: what one holds out, none trains on."""
+    """Splits the sifted rows of all relations together: no relation trains on what another holds out."""
 
     def __init__(self, work: Location, sizes: Sizes, line: Line, spill: Path, memory: str) -> None:
         self._work, self._sizes, self._line = work, sizes, line
@@ -152,7 +152,7 @@ class Splitter:
         if condition == "FALSE" or not parts[relation]:
             return
         source = table_of(self._connection, f"parts_{relation}", parts[relation])
-        # All columns are in the order, so that it decides alone which of several near-duplicates stays.
+        # Sorted by all columns, so that which of several near-duplicates stays depends on nothing else.
         query = f"""
             SELECT source, target, "order", pattern, corpus, key_high, key_low, source_hash, target_hash
             FROM {source}

@@ -1,6 +1,6 @@
 """Fit a critic: how plausible is a target as an answer to a source?"""
 
-from cod3s.critic.examples import LabelledPair, corpus_examples, question_examples
+from cod3s.critic.examples import LabelledPair, corpus_examples, question_examples, verdict_examples
 from cod3s.critic.fitting import DEFAULT_FEATURES, Fit, Measured, fit_critic, measure
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "fit_critic",
     "measure",
     "question_examples",
+    "verdict_examples",
 ]

@@ -1,4 +1,4 @@
-"""Labelled pairs to fit a critic on: alternatives of questions, and pairs of a corpus beside hard negatives."""
+"""Labelled pairs to fit a critic on: verdicts, questions, and pairs of a corpus beside hard negatives."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.questions import Question
 from cod3s.decode.plausibility import Pair
 from cod3s.encode import Encoder
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import display_name, open_text
 from cod3s.files.locations import locate
+from cod3s.files.tables import Table, kind_of
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
@@ -46,6 +48,23 @@ def question_examples(data: str, questions: Sequence[Question]) -> list[Labelled
         if question.answer is not None
         for number, text in enumerate(question.alternatives)
     ]
+
+
+def verdict_examples(path: Path) -> list[LabelledPair]:
+    """The pairs that somebody has read: a table with source, relation, target and plausible (yes or no)."""
+    with open_text(path) as stream:
+        table = Table(stream, display_name(path), kind_of(path) or "tsv")
+        relation, source, target, plausible = map(table.text, ("relation", "source", "target", "plausible"))
+        examples = []
+        for row in table:
+            if plausible(row) not in ("yes", "no"):
+                raise FileFormatError(
+                    f"{table.name}, line {row.line}: {plausible(row)!r} is not a verdict", hint="write yes or no"
+                )
+            pair = Pair(relation(row), clean(source(row)), clean(target(row)))
+            question = f"{pair.relation} {pair.source}"
+            examples.append(LabelledPair(pair, plausible(row) == "yes", "verdicts", question))
+    return examples
 
 
 def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:

@@ -1,5 +1,6 @@
 """Fit the critic's logistic model, and measure it by cross-validation: accuracy, AUC, calibration."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from cod3s.critic.examples import LabelledPair
 from cod3s.decode.models import BundleModels
 from cod3s.decode.plausibility import Critic, Judge, logistic
 from cod3s.errors import Cod3sError
-from cod3s.metrics.plausibility import choice_credits
+from cod3s.metrics.pair_scores import choice_credits
 from cod3s.signatures.signer import Signer
 
 Numbers = npt.NDArray[np.float64]
@@ -53,7 +54,10 @@ def fit_critic(
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Fit:
-    """The critic that separates plausible from implausible examples best; figures come from held-out folds."""
+    """The critic that separates plausible from implausible examples best; figures come from held-out folds.
+
+    Every set of data counts the same, however many examples it has.
+    """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
         raise Cod3sError(
@@ -61,14 +65,15 @@ def fit_critic(
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
     rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
+    shares = _shares([example.data for example in examples])
     held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)
     for fold in range(_FOLDS):
         apart = folds == fold
         if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart])
+            weights, bias = _fit(rows[~apart], labels[~apart], shares[~apart])
             held_out[apart] = logistic(rows[apart] @ weights + bias)
-    weights, bias = _fit(rows, labels)
+    weights, bias = _fit(rows, labels, shares)
     critic = Critic(
         dict(zip(features, weights.tolist(), strict=True)),
         bias,
@@ -122,7 +127,13 @@ def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     return np.array([by_question[question] for question in questions])
 
 
-def _fit(rows: Numbers, labels: Numbers) -> tuple[Numbers, float]:
+def _shares(data: Sequence[str]) -> Numbers:
+    """How much each example counts: equal in sum for every set of data, and 1 on average."""
+    counts = Counter(data)
+    return np.array([len(data) / len(counts) / counts[name] for name in data])
+
+
+def _fit(rows: Numbers, labels: Numbers, shares: Numbers) -> tuple[Numbers, float]:
     """Weights and bias of a logistic regression, by Newton's method on standardised features."""
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -131,8 +142,8 @@ def _fit(rows: Numbers, labels: Numbers) -> tuple[Numbers, float]:
     weights = np.zeros(design.shape[1])
     for _ in range(50):
         p = logistic(design @ weights)
-        gradient = design.T @ (p - labels) + penalty @ weights
-        step = np.linalg.solve(design.T @ (design * (p * (1 - p))[:, None]) + penalty, gradient)
+        gradient = design.T @ (shares * (p - labels)) + penalty @ weights
+        step = np.linalg.solve(design.T @ (design * (shares * p * (1 - p))[:, None]) + penalty, gradient)
         weights = weights - step
         if np.abs(step).max() < 1e-8:
             break

@@ -12,13 +12,15 @@ from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
 from cod3s.records import Answer
-from cod3s.signatures import from_text
+from cod3s.signatures import bits_off, hamming, pack_texts
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems
 from cod3s.unsuitable import is_unsuitable
 
 Written = TypeVar("Written", Candidate, Answer)
 Numbers = npt.NDArray[np.float64]
+
+SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
 class Taken:
@@ -76,7 +78,7 @@ def choose_answers(
     signer: Signer | None,
     most: int | None = None,
 ) -> Bins:
-    """The best candidates of each of one source's bins that are not `taken`, to which they are added.
+    """The best candidates of each bin of a source that are not `taken` yet; they are added to `taken`.
 
     Where the options ask for it, candidates are signed, and weighed, ranked or filtered by their signatures. With
     more than `most` bins, those with the best candidates are taken, and the others stay empty.
@@ -100,7 +102,7 @@ def choose_answers(
 def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     """The candidates with their vectors, the signatures they realise, and how far those are from the wanted ones.
 
-    Each text is encoded once, unless it was before.
+    Each text is encoded at most once.
     """
     known = {candidate.text: candidate.vector for candidates in bins for candidate in candidates}
     missing = [text for text, vector in known.items() if vector is None]
@@ -110,8 +112,7 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
 
     def realised(candidate: Candidate, wanted: str) -> Candidate:
         vector, signature = rows[candidate.text]
-        distance = int((from_text(signature) != from_text(wanted)).sum())
-        return replace(candidate, vector=vector, realised=signature, hamming=distance)
+        return replace(candidate, vector=vector, realised=signature, hamming=bits_off(signature, wanted))
 
     return [
         [realised(candidate, wanted) for candidate in candidates]
@@ -126,14 +127,13 @@ def pooled(bins: Bins, signatures: Sequence[str]) -> Bins:
         known = best.setdefault(candidate.text, candidate)
         if candidate.score > known.score:
             best[candidate.text] = candidate
-    everyone = sorted(best.values(), key=lambda candidate: -candidate.score)
-    if not everyone:
+    pool = sorted(best.values(), key=lambda candidate: -candidate.score)
+    if not pool:
         return bins
-    realised = np.array([from_text(candidate.realised) for candidate in everyone])  # (candidates, bits)
-    wanted = np.array([from_text(signature) for signature in signatures])  # (bins, bits)
-    distances = (wanted[:, None] != realised[None]).sum(axis=2)  # (bins, candidates)
+    realised = pack_texts([candidate.realised for candidate in pool])
+    distances = hamming(pack_texts(signatures)[:, None], realised)  # (bins, candidates)
     return [
-        [replace(candidate, hamming=int(distance)) for candidate, distance in zip(everyone, row, strict=True)]
+        [replace(candidate, hamming=int(distance)) for candidate, distance in zip(pool, row, strict=True)]
         for row in distances
     ]
 
@@ -150,7 +150,7 @@ def keep_faithful(candidates: Sequence[Candidate], *, mode: str, within: int) ->
 def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates in their order, with stale ones marked and moved to the end.
 
-    Beams of a small model copy their source, and MMI likes that: nothing predicts a source better than its own
+    Beams of a small model copy their source, and MMI likes that: nothing predicts a source better than its
     words.
     """
     marked = [replace(candidate, stale=is_stale(source, candidate.text)) for candidate in candidates]

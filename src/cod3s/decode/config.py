@@ -18,14 +18,18 @@ _baseline = partial(option, panel="Systems of one stage (s2s, s2s-rs, dbs)")
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How k answers are found. A beam is never narrower than the number of results that it must give.
+    """How to find k answers. A beam is never narrower than the number of results it must give.
 
     `auto` does what the bundle itself can do: it ranks by the critic if there is one, else by MMI if there is a
-    backward model, and weighs candidates by their own signatures if there is an encoder.
+    backward model, and weighs candidates by their signatures if there is an encoder.
     """
 
     k: int = option(
-        10, f"How many answers to write, each in another bin; at most {MAX_K}.", least=1, most=MAX_K, flags=("-k",)
+        10,
+        f"How many answers to write, each in a different bin; at most {MAX_K}.",
+        least=1,
+        most=MAX_K,
+        flags=("-k",),
     )
 
     signature_search: Literal["beam", "exact"] = _stage_1(
@@ -34,7 +38,7 @@ class DecodeConfig:
     signature_beam: int = _stage_1(100, "How many signatures are found and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
         "auto",
-        "How signatures are ranked: mmi asks how well each one predicts the source, prior takes off how common "
+        "How signatures are ranked: mmi asks how well each one predicts the source, prior subtracts how common "
         "its bin is, none keeps the order of the search; auto is none if the bundle has a critic, else mmi.",
     )
     signature_weight: float = _stage_1(1000.0, "How much mmi counts in that ranking (the paper's λs).", **_WEIGHT)
@@ -69,11 +73,11 @@ class DecodeConfig:
     )
     fresh: bool = _stage_2(
         True,
-        "Put sentences that only repeat the source or themselves behind the bin's others, or take any.",
+        "Rank sentences that only repeat the source or themselves last in their bin, or treat all alike.",
         flags=("--fresh/--any",),
     )
     per_bin: int = _stage_2(1, "How many answers to keep from each bin.", **_COUNT)
-    max_tokens: int = _stage_2(40, "The most tokens an answer may have.", **_COUNT)
+    max_tokens: int = _stage_2(40, "The maximum number of tokens per answer.", **_COUNT)
 
     bins_per_answer: float = _choice(
         0.0,
@@ -90,8 +94,8 @@ class DecodeConfig:
     check: bool = _choice(False, "Sign the answers, and show how many bits they are off their bin.")
     faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
         "auto",
-        "Let the candidates' own signatures decide: rerank takes the nearest to the bin, filter drops those "
-        "beyond --faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
+        "Choose by the candidates' signatures: rerank takes the nearest to the bin, filter drops those beyond "
+        "--faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
         "if the bundle can sign.",
     )
     pool: Literal["auto", "on", "off"] = _choice(
@@ -113,10 +117,10 @@ class DecodeConfig:
     seed: int = seed_option("Seed of sampling.", panel="Stage 2: which sentences")
 
     # Appendix B of the paper
-    baseline_beam: int = _baseline(30, "Width of the one beam, or how many samples.", **_COUNT)
+    baseline_beam: int = _baseline(30, "Width of the beam, or how many samples.", **_COUNT)
     baseline_top_k: int = _baseline(30, "Each token is sampled from this many of the likeliest.", **_COUNT)
     diversity_penalty: float = _baseline(
-        0.5, "dbs: what a token costs that another group has taken (Vijayakumar et al.).", **_WEIGHT
+        0.5, "dbs: the cost of a token that another group has taken (Vijayakumar et al.).", **_WEIGHT
     )
 
     def __post_init__(self) -> None:
@@ -129,12 +133,12 @@ class DecodeConfig:
 
     @property
     def needs_encoder(self) -> bool:
-        """Whether the answers' own signatures are asked for."""
+        """Whether answers have to be signed."""
         return self.check or self.by_signature
 
     @property
     def by_signature(self) -> bool:
-        """Whether the candidates' own signatures have a part in the choice."""
+        """Whether the choice depends on the candidates' signatures."""
         return self.faithful in ("weigh", "rerank", "filter")
 
     def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
@@ -154,7 +158,7 @@ ONE_STAGE = (
     "unfiltered",
     "seed",
 )
-"""The options that have a part in systems of one stage."""
+"""The options that affect systems of one stage."""
 
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).

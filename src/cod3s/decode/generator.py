@@ -1,32 +1,27 @@
-"""The generator: opens a bundle and answers sources, one stage after the other."""
+"""The generator: opens a bundle and answers sources."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import overload
 
-from cod3s import __version__
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
-from cod3s.decode.baselines.plain import write_plainly, write_signed
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.choice import Taken, choose_answers, keep_suitable
-from cod3s.decode.config import DEFAULT, ONE_STAGE, DecodeConfig
-from cod3s.decode.models import AUTO, BundleModels, Models, open_models
+from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.models import AUTO, open_models
+from cod3s.decode.one_stage import answer_in_one_stage
 from cod3s.decode.plausibility import Judge, Pair, open_judge
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
-from cod3s.decode.sentences import Bins, Candidate, write_sentences
-from cod3s.decode.signatures import choose_signatures
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
+from cod3s.decode.two_stages import answer_in_two_stages, stream_two_stages, with_auto_decided
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, SentenceError, UsageError
-from cod3s.records import Answer, AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
+from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
-_FIT = "fit to be shown (the option unfiltered gives them, too)"
 BATCH = 16  # sources decoded together: more are not faster and take more memory
 
 
@@ -38,9 +33,9 @@ def load(
     compute: str = AUTO,
     remember: int = 0,
 ) -> "Generator":
-    """The generator of the bundle at `path`; without one, of the bundle that ships with the package.
+    """The generator of the bundle at `path`, or of the bundle that ships with the package.
 
-    `compute` is what the engine multiplies in: `float32`, `int8`, or `auto`, which is int8 for language models,
+    `compute` is the number type of the engine: `float32`, `int8`, or `auto`, which is int8 for language models,
     where it is faster, and float32 for the small seq2seq models.
     `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up other settings on the same
     sources.
@@ -65,50 +60,45 @@ class Generator:
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} threads cannot decode", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
-        self._models: BundleModels = open_models(folder, threads, compute, remember=remember)
+        self.models = open_models(folder, threads, compute, remember=remember)
 
     @property
     def facts(self) -> BundleFacts:
         """What the bundle says about itself."""
-        return self._models.facts
-
-    @property
-    def models(self) -> BundleModels:
-        """The models of the bundle, by relation and role."""
-        return self._models
+        return self.models.facts
 
     def require_relation(self, relation: str) -> None:
-        """An error that suggests the nearest relation unless the bundle has this one."""
-        self._models.require_relation(relation)
+        """Raise an error that suggests the nearest relation, unless the bundle has this one."""
+        self.models.require_relation(relation)
 
     def require_system(self, system: str, relation: str, options: DecodeConfig = DEFAULT) -> None:
-        """An error unless the bundle has the models that a system needs for a relation."""
+        """Raise an error unless the bundle has the models that a system needs for a relation."""
         chosen, config = self._configured(relation, None, system, options)
         if chosen.kind == COD3S:
-            decide_auto(self._models, relation, config, signatures_wanted=chosen.oracle)
+            decide_auto(self.models, relation, config, signatures_wanted=chosen.oracle)
         elif chosen.kind != SIGNED_SENTENCES:
-            self._models.plain(relation)
+            self.models.plain(relation)
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder that signed the bundle's training targets, or the bundle's own copy; opened when needed."""
+        """The encoder that signed the training targets, or the bundle's copy of it; opened when needed."""
         embedded = self._encoder or open_own_encoder(self.folder, self.facts, self._workers)
         return embedded or open_encoder(self.facts.encoder)
 
     @cached_property
     def signer(self) -> Signer:
-        """Signs texts as the bundle's training targets were signed; opens the encoder when first asked for."""
+        """Signs texts as the bundle's training targets were signed; opens the encoder on first use."""
         code, _ = load_code(self.folder / "code")
         return Signer(self.encoder, code)
 
     @cached_property
     def judge(self) -> Judge:
         """The bundle's critic, ready to judge; an error if the bundle has none."""
-        return open_judge(self.folder, self.facts, self._models, self.signer)
+        return open_judge(self.folder, self.facts, self.models, self.signer)
 
     @cached_property
     def _torch_systems(self) -> TorchSystems:
-        return TorchSystems(self._models)
+        return TorchSystems(self.models)
 
     @overload
     def generate(
@@ -146,7 +136,7 @@ class Generator:
     ) -> AnswerSet | list[AnswerSet]:
         """The answers to one source, or to each source of a list. `k` overrides the k of `options`.
 
-        `signatures` names, for each source, the bins to write in, in place of those that stage 1 would infer.
+        `signatures` lists, for each source, the bins to write in instead of those that stage 1 would infer.
         """
         if isinstance(source, str) or not isinstance(source, Iterable):
             sources = [check_source(source)]
@@ -170,10 +160,10 @@ class Generator:
         options: DecodeConfig = DEFAULT,
         batch: int = BATCH,
     ) -> Iterator[AnswerSet]:
-        """The answers to each source, in order, decoded `batch` at a time as they are asked for.
+        """The answers to each source, in order, decoded lazily, `batch` sources at a time.
 
-        A source may come with the signatures to write in. Memory does not grow with the number of sources. If one
-        cannot be read, the error names it, after the answers to all before it.
+        A source may come with the signatures to write in. Memory does not grow with the number of sources. If a
+        source cannot be read, the answers to all sources before it come first, then an error that names it.
         """
         chosen, config = self._configured(relation, k, system, options)
         if isinstance(sources, str):
@@ -181,10 +171,9 @@ class Generator:
         if batch < 1:
             raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
         for block in in_batches(sources, batch):
-            asked = make_batch(block, relation, chosen, config)
+            asked = self._batch(block, relation, chosen, config)
             if chosen.kind == COD3S:
-                asked = with_auto_decided(self._models, asked)
-                rows = answer_in_two_stages(self._models, asked, *self._helpers(asked.config))
+                rows = answer_in_two_stages(self.models, asked, *self._helpers(asked.config))
             else:
                 rows = self._answer_in_one_stage(asked)
             yield from (self._answer_set(asked, position, answers) for position, answers in enumerate(rows))
@@ -205,17 +194,15 @@ class Generator:
         Sentences are written `group` bins at a time; by default one bin per worker of the engine, so that none is
         idle and the first answers come early (docs/decoding.md has figures). The set equals the one that
         `generate` gives, up to rounding of scores. Samples for a bin depend on the bins drawn before it, and
-        systems of one stage find all answers in one search: in both cases all answers come together.
+        systems of one stage write all answers in one search: in both cases all answers come together.
         """
         chosen, config = self._configured(relation, k, system, options)
-        asked = make_batch([(check_source(source), signatures)], relation, chosen, config)
+        asked = self._batch([(check_source(source), signatures)], relation, chosen, config)
         size = self._workers if group is None else group
         if size < 1:
             raise UsageError(f"groups of {size} bins cannot be written", hint="choose 1 or more")
         if chosen.kind == COD3S:
-            asked = with_auto_decided(self._models, asked)
-            signer, judge = self._helpers(asked.config)
-            events = stream_two_stages(self._models, asked, signer, judge, size)
+            events = stream_two_stages(self.models, asked, *self._helpers(asked.config), size)
         else:
             events = self._stream_one_stage(asked)
         answers: list[Answer] = []
@@ -232,37 +219,37 @@ class Generator:
         chosen = find_system(system)
         return chosen, chosen.configure(options if k is None else options.with_values(k=k))
 
+    def _batch(
+        self,
+        sources: Sequence[tuple[str, WantedSignatures]],
+        relation: str,
+        system: System,
+        config: DecodeConfig,
+    ) -> Batch:
+        batch = make_batch(sources, relation, system, config)
+        return with_auto_decided(self.models, batch) if system.kind == COD3S else batch
+
     def _helpers(self, config: DecodeConfig) -> tuple[Signer | None, Judge | None]:
-        """What signs and what judges the candidates, where the options ask for it."""
+        """The signer and the judge of the candidates, where the options ask for them."""
         signer = self.signer if config.needs_encoder else None
         return signer, self.judge if config.rerank_sentences == "critic" else None
 
     def _answer_in_one_stage(self, batch: Batch) -> list[list[Answer]]:
-        if batch.system.kind == SENTENCES:
-            rows = write_plainly(self._models, batch.relation, batch.sources, batch.config)
-        elif batch.system.kind == SIGNED_SENTENCES:
-            rows = write_signed(self._models, batch.relation, batch.sources, batch.config)
-        else:
-            rows = self._torch_systems.write(batch.system.name, batch.relation, batch.sources, batch.config)
-        rows = [_best_suitable(batch, position, answers) for position, answers in enumerate(rows)]
-        return [self._realised(answers) for answers in rows] if batch.config.needs_encoder else rows
+        signer = self.signer if batch.config.needs_encoder else None
+        return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
 
     def _stream_one_stage(self, batch: Batch) -> Iterator[SignaturesChosen | AnswerMade]:
-        """The answers of one stage to one source, all together and from no bins."""
+        """The answers of one stage to one source, all together and without bins."""
         (answers,) = self._answer_in_one_stage(batch)
         yield SignaturesChosen(())
         yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
-        one_sentence = batch.system.kind in (SENTENCES, TORCH)
-        model = (self._models.plain if one_sentence else self._models.sentence)(batch.relation)
+        unsigned = batch.system.kind in (SENTENCES, TORCH)
+        model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
         if model.engine.cuts(batch.sources[position]):
             batch.remarks[position].append("the source is longer than the model reads: its end was left out")
-        return make_answer_set(batch, position, answers, bundle=self.facts.name)
-
-    def _realised(self, answers: Sequence[Answer]) -> list[Answer]:
-        signatures = self.signer.signatures([answer.text for answer in answers])
-        return [replace(answer, realised=realised) for answer, realised in zip(answers, signatures, strict=True)]
+        return batch.answer_set(position, answers, bundle=self.facts.name)
 
     # Short forms
 
@@ -285,153 +272,3 @@ class Generator:
     def __repr__(self) -> str:
         relations = ", ".join(self.facts.models)
         return f"Generator(bundle {self.facts.name!r}, relations {relations}, {self.facts.bits} bits)"
-
-
-def with_auto_decided(models: Models, batch: Batch) -> Batch:
-    """The batch with every `auto` among its options decided; remarks say what the models do not allow."""
-    config, remarks = decide_auto(models, batch.relation, batch.config, signatures_wanted=None not in batch.wanted)
-    for row in batch.remarks:
-        row.extend(remarks)
-    return replace(batch, config=config)
-
-
-def answer_in_two_stages(
-    models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
-) -> list[list[Answer]]:
-    """The method of the paper: infer signatures that lie apart, then write the best sentence in each bin."""
-    chosen = choose_signatures(models, batch)
-    bins = write_sentences(models, batch, chosen, judge)
-    rows: list[list[Answer]] = []
-    for position, signatures in enumerate(chosen):
-        suitable = _keep_suitable(batch, position, bins[position])
-        candidates = _choose(batch, position, signatures, suitable, Taken(), signer)
-        _note_empty_bins(batch, position, bins[position], suitable, candidates)
-        rows.append(_make_answers(signatures, _drop_implausible(batch, position, candidates, judge)))
-    return rows
-
-
-def stream_two_stages(
-    models: Models, batch: Batch, signer: Signer | None, judge: Judge | None, group: int
-) -> Iterator[SignaturesChosen | AnswerMade]:
-    """The same for a batch of one source, each group of bins as soon as it is written."""
-    (chosen,) = choose_signatures(models, batch)
-    config = batch.config
-    spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
-    if not spare:
-        yield SignaturesChosen(tuple(chosen))
-    in_order = config.search == "beam" and config.bins == config.k and config.pool == "off"
-    together = group if in_order else max(1, len(chosen))
-    written: Bins = []
-    suitable: Bins = []
-    candidates: Bins = []
-    taken = Taken()
-    answers = 0
-    for start in range(0, len(chosen), together):
-        signatures = chosen[start : start + together]
-        (bins,) = write_sentences(models, batch, [signatures], judge)
-        written += bins
-        suitable += _keep_suitable(batch, 0, bins)
-        candidates += _choose(batch, 0, signatures, suitable[start:], taken, signer)
-        shown = _without_implausible(candidates[start:], config, judge)
-        if spare:
-            yield SignaturesChosen(tuple(bin for bin, row in zip(chosen, shown, strict=True) if row))
-        for answer in _make_answers(signatures, shown):
-            yield AnswerMade(answers, answer)
-            answers += 1
-    _note_empty_bins(batch, 0, written, suitable, candidates)
-    _drop_implausible(batch, 0, candidates, judge)  # only for its remark
-
-
-def make_answer_set(batch: Batch, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
-    """What a user gets for one source: its answers, the settings that had a part in them, and remarks."""
-    values = asdict(batch.config)
-    settings = values if batch.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
-    return AnswerSet(
-        batch.texts[position],
-        batch.relation,
-        batch.system.name,
-        {**facts, "version": __version__, **settings},
-        tuple(answers),
-        tuple(batch.remarks[position]),
-    )
-
-
-def _choose(
-    batch: Batch,
-    position: int,
-    chosen: Sequence[ChosenSignature],
-    bins: Bins,
-    taken: Taken,
-    signer: Signer | None,
-) -> Bins:
-    signatures = [signature.signature for signature in chosen]
-    most = batch.config.k if batch.wanted[position] is None else None
-    return choose_answers(batch.config, batch.sources[position], signatures, bins, taken, signer, most)
-
-
-def _keep_suitable(batch: Batch, position: int, bins: Bins) -> Bins:
-    return [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in bins]
-
-
-def _note_empty_bins(batch: Batch, position: int, written: Bins, suitable: Bins, chosen: Bins) -> None:
-    """Say how many bins give no answer, and why: from what was written to what was suitable and then chosen."""
-    remarks = batch.remarks[position]
-    if unsuitable := sum(bool(before) and not after for before, after in zip(written, suitable, strict=True)):
-        remarks.append(f"{unsuitable} of {len(written)} bins had no sentence {_FIT}")
-    wanted = min(batch.config.k, len(chosen)) if batch.wanted[position] is None else len(chosen)
-    if (empty := wanted - sum(map(bool, chosen)) - unsuitable) > 0:
-        why = "faithful or new" if batch.config.faithful == "filter" else "new"
-        remarks.append(f"{empty} of {len(chosen)} bins had no sentence that was {why}")
-
-
-def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
-    """The first k answers of one stage that may be shown."""
-    suitable = keep_suitable(batch.config, batch.texts[position], written)
-    if len(suitable) < batch.config.k:
-        remarks = batch.remarks[position]
-        remarks.append(f"{len(suitable)} answers were found, {batch.config.k} asked for")
-        if len(suitable) < len(written):
-            remarks.append(f"{len(written) - len(suitable)} of {len(written)} answers were not {_FIT}")
-    return suitable[: batch.config.k]
-
-
-def _drop_implausible(batch: Batch, position: int, bins: Bins, judge: Judge | None) -> Bins:
-    """The candidates that are worth showing; a remark says how many were not."""
-    kept = _without_implausible(bins, batch.config, judge)
-    if dropped := sum(map(len, bins)) - sum(map(len, kept)):
-        batch.remarks[position].append(f"left out {dropped} implausible answers; --all shows them")
-    return kept
-
-
-def _without_implausible(bins: Bins, config: DecodeConfig, judge: Judge | None) -> Bins:
-    if judge is None or not config.drop:
-        return bins
-    floor = judge.critic.floor
-    return [[candidate for candidate in row if (candidate.plausibility or 0.0) >= floor] for row in bins]
-
-
-def _make_answers(chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
-    return [
-        _make_answer(signature, candidate)
-        for signature, candidates in zip(chosen, bins, strict=True)
-        for candidate in candidates
-    ]
-
-
-def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:
-    return Answer(
-        text=candidate.text,
-        score=candidate.score,
-        forward=candidate.forward,
-        backward=candidate.backward,
-        signature=signature.signature,
-        signature_rank=signature.rank,
-        signature_score=signature.score,
-        signature_forward=signature.forward,
-        signature_backward=signature.backward,
-        count=signature.count,
-        medoid=signature.medoid,
-        realised=candidate.realised,
-        hamming=candidate.hamming,
-        plausibility=candidate.plausibility,
-    )

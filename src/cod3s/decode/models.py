@@ -1,4 +1,4 @@
-"""The models that decoding asks, by relation and role: those of an opened bundle, or a user's own."""
+"""The models that decoding runs, by relation and role: those of a bundle, or a user's model."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ AUTO = "auto"
 
 
 class Words(Protocol):
-    """What decoding needs of a vocabulary; `Vocabulary` is one."""
+    """What decoding needs from a vocabulary; `Vocabulary` has it all."""
 
     signature: SignatureTokens
 
@@ -48,14 +48,14 @@ class Words(Protocol):
 
 @dataclass(frozen=True)
 class RoleModel:
-    """An engine in one role of one relation: `start` is what its decoder begins with, a bundle's tag."""
+    """An engine in one role of one relation; its decoder begins with `start`, the role's tag in a bundle."""
 
     engine: Engine
     words: Words
     start: tuple[int, ...]
 
     def request(self, source: str | None, prefix: Sequence[int] = ()) -> Request:
-        """Read `source` and write on after `prefix`."""
+        """The request to read `source` and to continue `prefix`."""
         return Request(source, (*self.start, *prefix))
 
 
@@ -64,17 +64,17 @@ class Models(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call these models."""
+        """The name of these models in messages."""
         ...
 
     @property
     def has_encoder(self) -> bool:
-        """Whether signing answers costs no further model, so that `auto` does it."""
+        """Whether answers can be signed without loading another model; if so, `auto` signs them."""
         ...
 
     @property
     def has_critic(self) -> bool:
-        """Whether there is a critic that judges answers, so that `auto` ranks by it."""
+        """Whether there is a critic that judges answers; if so, `auto` ranks by it."""
         ...
 
     def signature(self, relation: str) -> RoleModel:
@@ -99,7 +99,7 @@ class Models(Protocol):
 
 
 class BundleModels:
-    """The models of a bundle; an engine is opened when one of its roles is first asked for."""
+    """The models of a bundle; an engine is opened when one of its roles is first used."""
 
     def __init__(
         self, folder: Path, facts: BundleFacts, vocabulary: Vocabulary, open_engine: Callable[[str], Engine]
@@ -121,7 +121,7 @@ class BundleModels:
         return bool(self.facts.critic)
 
     def require_relation(self, relation: str) -> None:
-        """An error that suggests the nearest relation unless the bundle has this one."""
+        """Raise an error that suggests the nearest relation, unless the bundle has this one."""
         if relation not in self.facts.models:
             raise UsageError(
                 f"{self.label} has no relation {relation!r}", hint=did_you_mean(relation, self.facts.models)
@@ -135,7 +135,7 @@ class BundleModels:
         return self._need(relation, "sentence")
 
     def signature(self, relation: str) -> RoleModel:
-        """p(signature given source): its own role, or else the beginning of what `sentence` writes."""
+        """p(signature given source): the role `signature`, or else the beginning of what `sentence` writes."""
         return self._find(relation, "signature") or self._need(relation, "sentence")
 
     def inverse(self, relation: str) -> RoleModel | None:
@@ -146,7 +146,7 @@ class BundleModels:
         return self._find(self.facts.relations[relation].get("inverse", ""), "plain")
 
     def bins(self, relation: str) -> BinsFile | None:
-        """The relation's bins, opened anew each time, because an SQLite connection belongs to one thread."""
+        """The relation's bins, opened again each time, because an SQLite connection belongs to one thread."""
         path = bins_path(self.folder, relation)
         return open_bins(path) if path.is_file() else None
 

@@ -1,4 +1,4 @@
-"""The two stages on a user's own seq2seq model of transformers, without a bundle.
+"""The two stages on a user's seq2seq model of transformers, without a bundle.
 
 The model was fine-tuned on targets that begin with a signature (`TwoStage.target`). Stage 1 lets it write k
 signatures that lie apart, stage 2 the best sentence after each. Needs the extra `train`.
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cod3s.decode.config import DEFAULT, DecodeConfig
-from cod3s.decode.generator import answer_in_two_stages, make_answer_set, with_auto_decided
 from cod3s.decode.models import RoleModel
 from cod3s.decode.request import Batch, check_source
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
+from cod3s.decode.two_stages import answer_in_two_stages, with_auto_decided
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.model.reader import Reader
 from cod3s.model.transformers_engine import TransformersEngine, forbid_others
@@ -85,7 +85,7 @@ class TwoStage:
         return [*self._start, *self._words.encode_signature(signature)]
 
     def processor(self) -> SignatureProcessor:
-        """Makes `generate` of transformers write a signature first, and only there."""
+        """Makes `generate` of transformers write a signature at the start, and nowhere else."""
         words = self._words
         lead, end = ([(number,) for number in ids] for ids in (self._start[1:], words.separator_ids))
         bits = [tuple(words.id(name) for name in names) for names in self.tokens.choices()]
@@ -133,16 +133,16 @@ class TwoStage:
         models = _OwnModels(self._writer, has_encoder=self._signer is not None)
         batch = with_auto_decided(models, batch)
         (answers,) = answer_in_two_stages(models, batch, self._signer)
-        return make_answer_set(batch, 0, answers, model=type(self.model).__name__)
+        return batch.answer_set(0, answers, model=type(self.model).__name__)
 
 
 @dataclass(frozen=True)
 class _OwnModels:
-    """One model that writes signatures and sentences of any relation; nothing runs backwards."""
+    """One model that writes signatures and sentences of any relation; there is no backward model."""
 
     writer: RoleModel
     has_encoder: bool
-    label: str = "a model of your own"
+    label: str = "your model"
     has_critic: bool = False
 
     def signature(self, relation: str) -> RoleModel:
@@ -173,7 +173,7 @@ class _TokenizerWords:
         if missing:
             raise Cod3sError(
                 f"the tokenizer lacks {len(missing)} of the tokens that write signatures, {missing[0]!r} first",
-                hint="add_signature_tokens(model, tokenizer, tokens) adds them; then the model has to learn them",
+                hint="add_signature_tokens(model, tokenizer, tokens) adds them; then fine-tune the model",
             )
         self._ids = {name: known[theirs] for name, theirs in self.names.items()}
         self._name_of = {number: name for name, number in self._ids.items()}
@@ -200,14 +200,14 @@ class _TokenizerWords:
 
 
 def add_signature_tokens(model: Any, tokenizer: Any, tokens: SignatureTokens, separator: str = "") -> int:
-    """Give a model and its tokenizer, before fine-tuning, the tokens that write signatures; how many are new."""
+    """Add the tokens that write signatures to a model and its tokenizer before fine-tuning; returns how many."""
     added: int = tokenizer.add_tokens([*tokens.names(), *([separator] if separator else [])], special_tokens=True)
     model.resize_token_embeddings(max(len(tokenizer), model.config.vocab_size))
     return added
 
 
 def _reader(tokenizer: Any) -> Reader:
-    """Reads sources whole: how much a model can take is left to its user."""
+    """Reads whole sources: it is up to the user how much the model can take."""
 
     def read(text: str) -> list[int]:
         return list(tokenizer(text)["input_ids"])
@@ -217,7 +217,7 @@ def _reader(tokenizer: Any) -> Reader:
 
 
 def _start_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    """What stands before every target: the decoder's start token, and what the tokenizer itself puts in front.
+    """The ids before every target: the decoder's start token, and what the tokenizer puts in front of a text.
 
     BART's tokenizer begins each text with <s>, so the model's targets did too; T5's and Marian's do not.
     """

@@ -1,7 +1,7 @@
 """Judge how plausible a target is as an answer to a source: scores of the models, and a critic that weighs them.
 
 The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. p(text) alone is what the
-plain role gives when it reads nothing, which causal models learn by pairs whose source is hidden.
+plain role gives when it reads nothing, which causal models learn from pairs with a hidden source.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.models import BundleModels, RoleModel
+from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
@@ -67,7 +68,7 @@ class BundleLikelihoods:
         parts: Sequence[str] = ("forward", "target_alone", "backward", "source_alone"),
         signatures: Mapping[str, str] | None = None,
     ) -> list[PairScores]:
-        """Scores in the order of `pairs`; parts that are not asked for or have no model are None.
+        """Scores in the order of `pairs`; a part that is not asked for or has no model is None.
 
         The part `signed` needs the `signatures` of all targets.
         """
@@ -93,10 +94,14 @@ class BundleLikelihoods:
             "backward": (backward, targets, sources),
             "source_alone": (backward, nothing, sources),
         }
-        columns = {part: self._score(*asked[part]) for part in parts if part in asked}
+        columns: dict[str, Sequence[float | None]] = {}
+        for part in (part for part in parts if part in asked):
+            model, read, written = asked[part]
+            columns[part] = score_texts(model, read, written) if model else nothing
         if "signed" in parts:
-            prefixes = [self._models.vocabulary.encode_signature(signatures[pair.target]) for pair in pairs]
-            columns["signed"] = self._score(self._models.sentence(relation), sources, targets, prefixes)
+            encode = self._models.vocabulary.encode_signature
+            prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
+            columns["signed"] = score_texts(self._models.sentence(relation), sources, targets, prefixes)
         lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
         return [
             PairScores(
@@ -107,26 +112,6 @@ class BundleLikelihoods:
             )
             for row in range(len(pairs))
         ]
-
-    def _score(
-        self,
-        model: RoleModel | None,
-        read: Sequence[str | None],
-        written: Sequence[str],
-        prefixes: Sequence[Sequence[int]] | None = None,
-    ) -> Sequence[float | None]:
-        """Mean log-probabilities per token of what is written given what is read; equal ones are scored once."""
-        if model is None:
-            return [None] * len(written)
-        rows = list(zip(read, map(tuple, prefixes or [()] * len(written)), written, strict=True))
-        distinct = list(dict.fromkeys(rows))
-        scores = model.engine.score(
-            [model.request(source, prefix) for source, prefix, _ in distinct],
-            [self._models.vocabulary.encode_text(text) for _, _, text in distinct],
-        )
-        means = [score.log_prob / score.length for score in scores]
-        by_row = dict(zip(distinct, means, strict=True))
-        return [by_row[row] for row in rows]
 
 
 def _pmi(scores: PairScores) -> float:
@@ -234,24 +219,38 @@ class Judge:
         self, pairs: Sequence[Pair], signed: Sequence[float], vectors: Mapping[str, Vectors]
     ) -> Numbers:
         """The same for targets that a search has just written in their bins, with the scores that it gave them."""
-        parts = [part for part in self.critic.parts if part != "signed"]
-        scores = [
-            replace(score, signed=value, relevance=_cosine(pair, vectors))
-            for pair, value, score in zip(pairs, signed, self._likelihoods.score_pairs(pairs, parts), strict=True)
-        ]
-        return self.critic.weigh(feature_rows(self.critic.weights, pairs, scores))
+        return self.judge_scored(pairs, [PairScores(0.0, signed=value) for value in signed], vectors)
+
+    def judge_scored(
+        self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
+    ) -> Numbers:
+        """The same with scores and vectors that are known already: only parts that are missing are computed."""
+        return self.critic.weigh(self._features(pairs, scores, vectors))
 
     def features(self, pairs: Sequence[Pair]) -> Numbers:
         """The critic's features of each pair: (pairs, features)."""
         vectors = self.vectors(text for pair in pairs for text in (pair.source, pair.target))
+        return self._features(pairs, [PairScores(0.0)] * len(pairs), vectors)
+
+    def _features(
+        self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
+    ) -> Numbers:
+        parts = self.critic.parts
+        missing = [part for part in parts if any(getattr(score, part) is None for score in scores)]
+        signatures = self._signatures(pairs, vectors) if "signed" in missing else {}
+        known = [part for part in parts if part not in missing]
+        computed = self._likelihoods.score_pairs(pairs, missing, signatures)
+        complete = [
+            replace(score, relevance=_cosine(pair, vectors), **{part: getattr(before, part) for part in known})
+            for pair, before, score in zip(pairs, scores, computed, strict=True)
+        ]
+        return feature_rows(self.critic.weights, pairs, complete)
+
+    def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+        """The signature of each target."""
         targets = list(dict.fromkeys(pair.target for pair in pairs))
         rows = np.array([vectors[target] for target in targets]).reshape(len(targets), self._signer.encoder.dim)
-        signatures = dict(zip(targets, self._signer.signatures_of(rows), strict=True))
-        scores = self._likelihoods.score_pairs(pairs, self.critic.parts, signatures)
-        scores = [
-            replace(score, relevance=_cosine(pair, vectors)) for pair, score in zip(pairs, scores, strict=True)
-        ]
-        return feature_rows(self.critic.weights, pairs, scores)
+        return dict(zip(targets, self._signer.signatures_of(rows), strict=True))
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """The vector of each text."""

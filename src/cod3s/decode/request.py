@@ -1,18 +1,20 @@
-"""What is asked: sources, checked and cut into the batches that go through the stages."""
+"""Check sources and cut them into the batches that go through the stages."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from cod3s import __version__
 from cod3s.corpus.relations import CAUSE, EFFECT
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.config import ONE_STAGE, DecodeConfig
 from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError
+from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean, for_modelling
 
 _OF_STATEMENTS = (CAUSE.name, EFFECT.name)
-"""The relations whose sources are statements; those of another may be questions, or in any language."""
-MAX_CHARACTERS = 10_000  # a longer source is not a sentence but a mistake
+"""Relations with statements as sources; sources of other relations may be questions, or in any language."""
+MAX_CHARACTERS = 10_000  # a longer source is a mistake, not a sentence
 
 WantedSignatures = Sequence[str] | None
 """The signatures that a user wants for one source; None leaves them to stage 1."""
@@ -20,7 +22,7 @@ WantedSignatures = Sequence[str] | None
 
 @dataclass(frozen=True)
 class Batch:
-    """Sources that are decoded together. The stages add to `remarks` what each source's reader should know."""
+    """Sources that are decoded together. The stages add to `remarks` what the user should know about a source."""
 
     relation: str
     system: System
@@ -29,6 +31,19 @@ class Batch:
     sources: list[str]  # the sources in the form that models read
     wanted: list[WantedSignatures]
     remarks: list[list[str]]
+
+    def answer_set(self, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
+        """The result for one source: its answers, the settings that had a part in them, and its remarks."""
+        values = asdict(self.config)
+        settings = values if self.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
+        return AnswerSet(
+            self.texts[position],
+            self.relation,
+            self.system.name,
+            {**facts, "version": __version__, **settings},
+            tuple(answers),
+            tuple(self.remarks[position]),
+        )
 
 
 def make_batch(

@@ -56,7 +56,7 @@ def rank(forwards: Sequence[float], backwards: Sequence[float] | None = None, we
 def rank_against_prior(
     hypotheses: Sequence[Hypothesis], counts: Sequence[int], *, sentences: int, bits: int, weight: float
 ) -> list[Ranked]:
-    """Best first by log p(s given x) - weight x log p(s); p(s) is its bin's share, one added to every bin."""
+    """Best first by log p(s given x) - weight x log p(s); p(s) is its bin's share, with 1 added to every count."""
 
     def score(hypothesis: Hypothesis, count: int) -> float:
         return hypothesis.log_prob - weight * log((count + 1) / (sentences + 2**bits))
@@ -68,26 +68,30 @@ def rank_against_prior(
     return sorted(rows, key=lambda row: -row.score)
 
 
+def score_texts(
+    model: RoleModel,
+    sources: Sequence[str | None],
+    texts: Sequence[str],
+    prefixes: Sequence[tuple[int, ...]] | None = None,
+) -> list[float]:
+    """The mean log p(text given source and prefix) of each row, in one call; equal rows are scored once."""
+    rows = list(zip(sources, prefixes or [()] * len(texts), texts, strict=True))
+    distinct = list(dict.fromkeys(rows))
+    ids = {text: model.words.encode_text(text) for text in dict.fromkeys(texts)}
+    requests = [model.request(source, prefix) for source, prefix, _ in distinct]
+    scores = model.engine.score(requests, [ids[text] for *_, text in distinct])
+    means = dict(zip(distinct, map(mean_log_prob, scores), strict=True))
+    return [means[row] for row in rows]
+
+
 def score_signatures_backward(
-    inverse: RoleModel, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]
+    inverse: RoleModel, sources: Sequence[str], rows: Sequence[Sequence[Hypothesis]]
 ) -> list[list[float]]:
-    """For each source and signature, the mean log p(source given signature), in one call."""
-    requests = [inverse.request(None, hypothesis.tokens) for hypotheses in found for hypothesis in hypotheses]
-    texts = [inverse.words.encode_text(source) for source in sources]
-    continuations = [text for text, hypotheses in zip(texts, found, strict=True) for _ in hypotheses]
-    scores = iter(inverse.engine.score(requests, continuations))
-    return [[mean_log_prob(next(scores)) for _ in hypotheses] for hypotheses in found]
-
-
-def score_sentences_backward(
-    backward: RoleModel, pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], float]:
-    """For each (source, sentence), the mean log p(source given sentence), in one call, each pair once."""
-    unique = list(dict.fromkeys(pairs))
-    texts = {source: backward.words.encode_text(source) for source, _ in unique}
-    requests = [backward.request(sentence) for _, sentence in unique]
-    scores = backward.engine.score(requests, [texts[source] for source, _ in unique])
-    return {pair: mean_log_prob(score) for pair, score in zip(unique, scores, strict=True)}
+    """For each source and signature, the mean log p(source given signature)."""
+    prefixes = [hypothesis.tokens for hypotheses in rows for hypothesis in hypotheses]
+    texts = [source for source, hypotheses in zip(sources, rows, strict=True) for _ in hypotheses]
+    scores = iter(score_texts(inverse, [None] * len(texts), texts, prefixes))
+    return [[next(scores) for _ in hypotheses] for hypotheses in rows]
 
 
 def decide_auto(
@@ -95,7 +99,7 @@ def decide_auto(
 ) -> tuple[DecodeConfig, list[str]]:
     """The options with `auto` decided, and a remark for each stage that cannot be reranked.
 
-    An error if MMI is asked for and its model is missing. Signatures that a user wants are not ranked.
+    Raises an error if MMI is asked for and its model is missing. Signatures that a user asks for are not ranked.
     """
     values: dict[str, str | float] = {}
     remarks: list[str] = []

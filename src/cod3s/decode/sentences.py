@@ -8,7 +8,7 @@ from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
 from cod3s.decode.plausibility import Judge, Pair
 from cod3s.decode.request import Batch
-from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_sentences_backward
+from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Request
 from cod3s.records import ChosenSignature, Hypothesis
@@ -66,16 +66,17 @@ def rerank_candidates(
 ) -> list[Bins]:
     """The candidates ranked by MMI, with one backward call for all of them."""
     pairs = [
-        (source, candidate.text)
+        (candidate.text, source)
         for source, rows in zip(sources, bins, strict=True)
         for candidates in rows
         for candidate in candidates
     ]
-    scores = score_sentences_backward(backward, pairs)
+    means = score_texts(backward, [text for text, _ in pairs], [source for _, source in pairs])
+    scores = dict(zip(pairs, means, strict=True))
 
     def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         forwards = [candidate.forward for candidate in candidates]
-        backwards = [scores[source, candidate.text] for candidate in candidates]
+        backwards = [scores[candidate.text, source] for candidate in candidates]
         return [
             replace(candidates[row.position], score=row.score, backward=row.backward)
             for row in rank(forwards, backwards, weight)
@@ -89,7 +90,7 @@ def rerank_candidates(
 def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[Bins]:
     """Each bin's shortlist, most plausible first; the score is the logarithm of the plausibility.
 
-    Every text is encoded once, and its vector kept for the choice.
+    Every text is encoded once; its vector is kept for the choice.
     """
     shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
     texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
@@ -109,7 +110,7 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
 
     return [
         [
-            sorted((judged(source, candidate) for candidate in candidates), key=lambda judged: -judged.score)
+            sorted((judged(source, candidate) for candidate in candidates), key=lambda candidate: -candidate.score)
             for candidates in rows
         ]
         for source, rows in zip(batch.sources, shortlists, strict=True)
@@ -144,7 +145,7 @@ def read_candidates(
 ) -> list[Candidate]:
     """The texts of the hypotheses, best forward score first, each text once with its best score.
 
-    `share` is the prefix with its own log-probability, where that counts.
+    `share` is the prefix with its log-probability, if that counts too.
     """
     best: dict[str, float] = {}
     for hypothesis in hypotheses:
@@ -157,7 +158,7 @@ def read_candidates(
 
 
 def _prefix_shares(model: RoleModel, requests: Sequence[Request]) -> list[Hypothesis]:
-    """What the original counts too: the signature's log-probability under the model that writes the sentence."""
+    """The log-probability of each signature under the model that writes the sentence; the original counts it."""
     bare = [model.request(request.source) for request in requests]
     return model.engine.score(bare, [request.prefix[len(model.start) :] for request in requests], end=False)
 

@@ -43,10 +43,10 @@ def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature
 
 
 def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
-    """The k signatures of the n best that rank first and lie apart, for the sources at these positions."""
+    """The k best-ranked signatures that lie apart, for each source at these positions."""
     sources = [batch.sources[position] for position in positions]
-    found = find_signatures(models.signature(batch.relation), sources, batch.config)
-    rankings = rank_signatures(models, batch.relation, sources, found, batch.config)
+    rows = find_signatures(models.signature(batch.relation), sources, batch.config)
+    rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
     return [
         keep_signatures_apart(ranking, batch.config, batch.remarks[position])
         for position, ranking in zip(positions, rankings, strict=True)
@@ -65,16 +65,16 @@ def rank_signatures(
     models: Models,
     relation: str,
     sources: Sequence[str],
-    found: Sequence[Sequence[Hypothesis]],
+    rows: Sequence[Sequence[Hypothesis]],
     config: DecodeConfig,
 ) -> list[list[ChosenSignature]]:
     """The signatures found for each source, best first by `config.rerank_signatures`."""
     if config.rerank_signatures == "prior":
-        rankings = _rank_against_bins(models, relation, found, config.prior_weight)
+        rankings = _rank_against_bins(models, relation, rows, config.prior_weight)
     else:
-        forwards = [[mean_log_prob(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+        forwards = [[mean_log_prob(hypothesis) for hypothesis in hypotheses] for hypotheses in rows]
         if config.rerank_signatures == "mmi":
-            backwards = score_signatures_backward(need_inverse(models, relation), sources, found)
+            backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
             rankings = [
                 rank(forward, backward, config.signature_weight)
                 for forward, backward in zip(forwards, backwards, strict=True)
@@ -84,16 +84,20 @@ def rank_signatures(
     words = models.signature(relation).words
     return [
         [_ranked(words, hypotheses[row.position], row, number) for number, row in enumerate(ranking)]
-        for hypotheses, ranking in zip(found, rankings, strict=True)
+        for hypotheses, ranking in zip(rows, rankings, strict=True)
     ]
 
 
 def keep_signatures_apart(
     ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str]
 ) -> list[ChosenSignature]:
-    """The best k that the Hamming rule keeps (section 4); what it had to give way on is added to `remarks`."""
+    """The best k that the Hamming rule keeps (section 4); `remarks` says if it was relaxed or kept fewer.
+
+    Where more bins than answers are asked for, they are added only as far as they lie apart, too: whichever k of
+    them give the answers, those obey the rule.
+    """
     signatures = [chosen.signature for chosen in ranking]
-    apart = keep_apart(signatures, config.min_hamming, config.bins, config.apart)
+    apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
     if apart.min_hamming != config.min_hamming:
         remarks.append(
             f"too few signatures differ in more than {config.min_hamming} bits: "
@@ -101,7 +105,9 @@ def keep_signatures_apart(
         )
     if len(apart.kept) < config.k:
         remarks.append(f"{len(apart.kept)} signatures were found, {config.k} asked for")
-    return [ranking[row] for row in apart.kept]
+    spare = keep_apart(signatures, apart.min_hamming, config.bins, "strict") if config.bins > config.k else apart
+    rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[: config.bins]
+    return [ranking[row] for row in rows]
 
 
 def group_tokens(words: Words) -> list[list[int]]:
@@ -118,16 +124,16 @@ def _search_by_beam(model: RoleModel, sources: Sequence[str], best: int) -> list
         max_tokens=len(words.signature.groups),
         only=[words.id(name) for name in words.signature.names()],
     )
-    found = [
+    rows = [
         [hypothesis for hypothesis in hypotheses if words.read_signature(hypothesis.tokens) is not None]
         for hypotheses in written
     ]
     # A model that has learned little writes positional tokens in wrong places; the exact search cannot.
-    short = [position for position, hypotheses in enumerate(found) if len(hypotheses) < best / 2]
+    short = [position for position, hypotheses in enumerate(rows) if len(hypotheses) < best / 2]
     exact = _search_exactly(model, [sources[position] for position in short], best)
     for position, hypotheses in zip(short, exact, strict=True):
-        found[position] = hypotheses
-    return found
+        rows[position] = hypotheses
+    return rows
 
 
 def _search_exactly(model: RoleModel, sources: Sequence[str], best: int) -> list[list[Hypothesis]]:
@@ -181,10 +187,12 @@ class _Trie:
 
 
 def _rank_against_bins(
-    models: Models, relation: str, found: Sequence[Sequence[Hypothesis]], weight: float
+    models: Models, relation: str, rows: Sequence[Sequence[Hypothesis]], weight: float
 ) -> list[list[Ranked]]:
     words = models.signature(relation).words
-    names = [[words.read_signature(hypothesis.tokens) or "" for hypothesis in hypotheses] for hypotheses in found]
+    signatures = [
+        [words.read_signature(hypothesis.tokens) or "" for hypothesis in hypotheses] for hypotheses in rows
+    ]
     file = models.bins(relation)
     if file is None:
         raise BundleError(
@@ -193,25 +201,24 @@ def _rank_against_bins(
         )
     with file as bins:
         sentences = bins.facts.sentences
-        counts = {
-            signature: bin.count for signature, bin in bins.find(name for row in names for name in row).items()
-        }
+        populated = bins.find(signature for ranking in signatures for signature in ranking)
+        counts = {signature: bin.count for signature, bin in populated.items()}
     return [
         rank_against_prior(
             hypotheses,
-            [counts.get(name, 0) for name in row],
+            [counts.get(signature, 0) for signature in ranking],
             sentences=sentences,
             bits=words.signature.bits,
             weight=weight,
         )
-        for hypotheses, row in zip(found, names, strict=True)
+        for hypotheses, ranking in zip(rows, signatures, strict=True)
     ]
 
 
 def _with_bins(
     models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]
 ) -> list[list[ChosenSignature]]:
-    """The same with the size and medoid of each signature's bin, where a bins file knows it."""
+    """The signatures with the size and medoid of their bins, where a bins file knows them."""
     known: dict[str, Bin] = {}
     if file := models.bins(batch.relation):
         with file as bins:
@@ -227,7 +234,7 @@ def _with_bins(
 
 
 def _wanted(signature: str, bits: int) -> ChosenSignature:
-    """A signature that a user asked for; an error unless it is one of `bits` bits."""
+    """A signature that a user asked for; an error unless it has `bits` bits."""
     from_text(signature, bits)
     return ChosenSignature(signature, rank=None, score=None, forward=None, backward=None, count=0, medoid="")
 

@@ -1,4 +1,4 @@
-"""Notice sources that a model of causes and effects cannot answer well: no English, or no statement.
+"""Notice sources that a model of causes and effects cannot answer well: not English, or not a statement.
 
 The rules are cheap and careful: a remark on a good statement is worse than none on a bad one.
 """
@@ -8,7 +8,7 @@ import re
 from cod3s.text import words
 
 _BETTER = 'an English statement such as "it rained all day" gets better answers'
-_SEVERAL = 3  # words, from which on their letters and small words tell a language
+_SEVERAL = 3  # words: with fewer, letters and small words do not tell the language
 
 _ENGLISH = frozenset(
     words(
@@ -40,7 +40,7 @@ _FOREIGN = [
         "bir ve bu için ile çok ama gibi daha değil olarak var ben sen onun",
     )
 ]
-# What words begin and end with around their vowels, y being one.
+# The consonants that words begin and end with; y counts as a vowel.
 _STARTS = re.compile(
     "[bcdfghjklmnpqrstvwxz]?|[bcfgpkst]l|[bcdfgpktv]r|s[ckmnpqtwv]|s[cpt]r|spl|schw?|shr?|sph|ch[rl]?|th[rw]?|phr?|"
     "wh|wr|kn|gn|gh|ps|pn|rh|tw|dw|tz|ts|mc|ll|kh|zh|mn|pt|kw"
@@ -82,7 +82,7 @@ _COMMANDS = re.compile(
 
 
 def remarks_on(source: str) -> list[str]:
-    """What a user should know about a source, in one remark at most; none for what may be an English statement."""
+    """At most one remark, on a source that is probably not an English statement."""
     if problem := _problem(source):
         return [f"the source {problem}: {_BETTER}"]
     return []

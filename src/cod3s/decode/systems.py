@@ -6,8 +6,8 @@
 | cod3s-SIGNATURE-SENTENCE | SIGNATURE: beam, mmi, exact, prior or oracle; SENTENCE: beam, mmi, critic or …-rs |
 | …-no-hamming | the same without the Hamming rule |
 | …-fresh | sentences that only repeat the source or themselves come last in their bin |
-| …-faithful | each bin's candidate whose own signature is nearest to it; needs the encoder |
-| …-weighed | each bin's best by score, own signature, and distance from the answers before it |
+| …-faithful | each bin's candidate with the nearest signature; needs the encoder |
+| …-weighed | each bin's best by score, signature, and distance from the answers before it |
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
 | s2s-rs | 30 samples among the 30 likeliest tokens, the likeliest samples first |
@@ -58,7 +58,7 @@ class System:
     oracle: bool = False
 
     def configure(self, config: DecodeConfig) -> DecodeConfig:
-        """`config` with the options changed that the name decides."""
+        """`config` with the options that the name decides."""
         return config.with_values(**self.values)
 
     def require_undecided(self, options: Iterable[str]) -> None:
@@ -96,9 +96,9 @@ PAPER_SYSTEMS = (
 LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS, "dbs")
 """The systems worth listing: the default, the paper's rows, and diverse beam search. `find_system` knows more."""
 TORCH_SYSTEMS = ("dpc", "dbs")
-"""Those that need torch and a bundle exported with its torch weights."""
+"""The systems that need torch and a bundle exported with its torch weights."""
 ENGINE_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if name not in TORCH_SYSTEMS)
-"""Those that every bundle can run."""
+"""The systems that every bundle can run."""
 
 
 def find_system(name: str) -> System:
@@ -113,7 +113,7 @@ def _parse(name: str) -> System | None:
         return _NAMED[name]
     parts = _GRAMMAR.fullmatch(name)
     oracle = parts is not None and parts["signatures"] == "oracle"
-    if parts is None or (oracle and parts["near"]):  # an oracle's signatures are never held against each other
+    if parts is None or (oracle and parts["near"]):  # an oracle's signatures need not lie apart
         return None
     values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
     if parts["near"]:
@@ -123,12 +123,12 @@ def _parse(name: str) -> System | None:
 
 
 def _hint(name: str) -> str:
-    """The name with each misspelt word mended, if that makes a system; else what there is."""
+    """The name with its typos corrected, if that is a system; otherwise the list of systems."""
     known = sorted({*re.findall(r"[a-z0-9]+", " ".join([*_NAMED, *_SIGNATURES, *_SENTENCES, *_FAITHFUL])), "no"})
     words = name.lower().replace("_", "-").split("-")
-    mended = "-".join(
+    corrected = "-".join(
         (get_close_matches(word, [*known, "fresh", "hamming"], 1, 0.5) or [word])[0] for word in words
     )
-    if _parse(mended):
-        return f"did you mean {mended!r}?"
+    if _parse(corrected):
+        return f"did you mean {corrected!r}?"
     return f"choose one of: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"

@@ -13,7 +13,7 @@ from typing import Any
 from cod3s import __version__
 from cod3s.bundle import default_bundle
 from cod3s.encode import load_encoder
-from cod3s.errors import Progress, UsageError
+from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.generation import (
     DEFAULT_SYSTEM,
     DEFAULT_SYSTEMS,
@@ -33,6 +33,7 @@ from cod3s.evaluate.recall import score_recall
 from cod3s.evaluate.report import OUTPUTS, write_report
 from cod3s.evaluate.scores import Scoring, answer_pairs, score_system, statements
 from cod3s.evaluate.summary import Summary, summarise
+from cod3s.files.lock import sole_writer
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.lexical import lexical_settings
 from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE
@@ -63,7 +64,7 @@ def evaluate(
     preset: str = "",
     seed: int = 1234,
     remark: Callable[[str], None] = lambda _: None,
-    progress: Callable[[int], Progress] = lambda _: lambda _: None,
+    stage: Stage = silent_stage,
 ) -> Summary:
     """Generate with the systems of a bundle, or read stored `outputs`, score them, and write a report.
 
@@ -71,13 +72,15 @@ def evaluate(
     system and the paper's run, as far as the bundle (by default the one in the package) has their models.
     `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
     there. `encoder` is only for outputs without a bundle, which brings its own. `remark` gets lines for the
-    user, and `progress` is called with a total and returns the function that counts.
+    user, and `stage` shows how far each stage is.
     """
     if not sizes or min(sizes) < 1:
         raise UsageError(f"a set of {min(sizes, default=0)} answers cannot be scored", hint="--sets 3,10")
     asked = [read_data(Path(path), relation) for path in questions]
     items = read_data(Path(data), relation).first(limit) if data is not None else None
     with ExitStack() as stack:
+        if output is not None:
+            stack.enter_context(sole_writer(Path(output)))
         if outputs:
             answers = read_systems(map(Path, outputs))
             judges = _judges(bundle, encoder, second_encoder)
@@ -92,18 +95,19 @@ def evaluate(
             folder = Path(output or stack.enter_context(TemporaryDirectory()))
             base = name_systems([DEFAULT_SYSTEM], preset or PAPER_PRESET, k=max(sizes), seed=seed)[0].options
             check_run(folder, run_record(items, dict(opened.judges.settings), base))
-            advance = progress(len(named) * len(items.items))
-            answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, progress=advance)
+            with stage("generating", len(named) * len(items.items)) as progress:
+                answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, progress=progress)
             judges, chosen = opened.judges, items
-            inference = score_recall(opened, items.items, base)
+            with stage("inferring signatures", None):
+                inference = score_recall(opened, items.items, base)
         else:
             raise UsageError("there is nothing to evaluate", hint="give data to answer, or stored outputs")
-        remark("scoring the outputs")
         summary = evaluate_outputs(
-            answers, chosen, judges, sizes=sizes, seed=seed, more_questions=asked, inference=inference
+            answers, chosen, judges, sizes=sizes, seed=seed, more_questions=asked, inference=inference, stage=stage
         )
-    if output is not None:
-        write_report(Path(output), summary, answers, chosen.items)
+        if output is not None:
+            with stage("writing the report", None):
+                write_report(Path(output), summary, answers, chosen.items)
     return summary
 
 
@@ -123,17 +127,22 @@ def evaluate_outputs(
     seed: int = SEED,
     more_questions: Sequence[EvaluationData] = (),
     inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
-    progress: Progress = lambda _: None,
+    stage: Stage = silent_stage,
 ) -> Summary:
-    """Every figure of every system; `progress` counts systems."""
+    """Every figure of every system. What systems share (vectors, scores of pairs) is computed once for all."""
     sets = [answers for answered in systems.values() for answers in answered]
     asked = [source for source in (data, *more_questions) if source.questions]
     pairs = answer_pairs(sets) + [pair for source in asked for pair in question_pairs(source.questions)]
-    vectors = TextVectors(judges.encoder, [text for pair in pairs for text in (pair.source, pair.target)])
-    judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
+    texts = {text for pair in pairs for text in (pair.source, pair.target)}
+    whole = statements(sets, judges.templates)
+    with stage("embedding", len(texts) + len(set(whole))) as progress:
+        vectors = TextVectors(judges.encoder, texts, progress)
+        statement_vectors = TextVectors(judges.encoder, whole, progress)
+    with stage("judging", None):
+        judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
     scoring = Scoring(
         answers=vectors,
-        statements=TextVectors(judges.encoder, statements(sets, judges.templates)),
+        statements=statement_vectors,
         second=TextVectors(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
         templates=judges.templates,
         judged=judged,
@@ -142,9 +151,10 @@ def evaluate_outputs(
         sizes=tuple(sizes),
     )
     scores = {}
-    for name, answered in systems.items():
-        scores[name] = score_system(answered, scoring)
-        progress(1)
+    with stage("scoring systems", len(systems)) as progress:
+        for name, answered in systems.items():
+            scores[name] = score_system(answered, scoring)
+            progress(1)
     return summarise(
         scores,
         settings=_settings(systems, judges, scoring, seed),

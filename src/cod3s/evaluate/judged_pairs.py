@@ -9,7 +9,8 @@ import numpy as np
 from cod3s.corpus.questions import Question
 from cod3s.decode.plausibility import PLAUSIBLE, Judge, Pair, PairScores
 from cod3s.encode import Encoder, Vectors
-from cod3s.metrics.plausibility import SCORERS, choice_credits, combine, plausibility_bar
+from cod3s.errors import Progress
+from cod3s.metrics.pair_scores import SCORERS, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
 from cod3s.signatures.signer import encode_sentences
 from cod3s.text import clean
@@ -27,13 +28,20 @@ Judged = Mapping[Pair, PairScores]
 class TextVectors:
     """The vectors of all `texts` by one encoder, each text encoded once."""
 
-    def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
+    def __init__(self, encoder: Encoder, texts: Iterable[str], progress: Progress = lambda _: None) -> None:
         self.encoder = encoder
         # Sorted, so that a text's batch, and with it the last bits of its vector, depends on the texts alone.
         distinct = sorted(set(texts))
         self._rows = {text: row for row, text in enumerate(distinct)}
-        blocks = [vectors for _, vectors in encode_sentences(encoder, distinct)]
+        blocks = []
+        for block, vectors in encode_sentences(encoder, distinct):
+            blocks.append(vectors)
+            progress(len(block))
         self._vectors = np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32)
+
+    def by_text(self) -> dict[str, Vectors]:
+        """The vector of each text."""
+        return {text: self._vectors[row] for text, row in self._rows.items()}
 
     def of(self, texts: Sequence[str]) -> Vectors:
         """The vectors of these texts, (n, dim)."""
@@ -65,7 +73,7 @@ def judge_pairs(
     scores = model.score_pairs(distinct) if model else [PairScores(0.0)] * len(distinct)
     scored = [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
     if judge:
-        probabilities = judge(distinct).tolist()
+        probabilities = judge.judge_scored(distinct, scored, vectors.by_text()).tolist()
         scored = [replace(score, critic=value) for score, value in zip(scored, probabilities, strict=True)]
     return dict(zip(distinct, scored, strict=True))
 

@@ -16,7 +16,7 @@ from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
-from cod3s.metrics.plausibility import combine
+from cod3s.metrics.pair_scores import combine
 from cod3s.metrics.semantic import (
     PARAPHRASE,
     THRESHOLDS,

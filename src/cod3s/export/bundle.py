@@ -1,4 +1,4 @@
-"""Exports a run as a bundle: engine models, tokens, hyperplanes, bins, and a card for people."""
+"""Export a run as a bundle: engine models, tokens, hyperplanes, bins, and a model card."""
 
 import functools
 import shutil
@@ -24,10 +24,10 @@ from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
 from cod3s.train.run import Member, members
 
-QUANTIZATIONS = ("int8", "int7", "float32")
+QUANTIZATIONS = ("int8", "int6", "float32")
 ENCODER = "encoder"
 """The folder under models/ of a sentence encoder that signs answers."""
-_ENCODER_PIECES = 18_000  # of 30,522: a fifth of the copy's size, for words that few people use
+_ENCODER_PIECES = 18_000  # of 30,522: the rest would be a fifth of the copy, for words that few people use
 
 
 def export(
@@ -53,17 +53,17 @@ def export(
         )
     facts = read_json(run / "config.json")
     config = TrainConfig.from_record(facts["config"])
-    own = members(config, list(facts["relations"]))
-    for member in own:
+    trained = members(config, list(facts["relations"]))
+    for member in trained:
         if not (run / member.name / "figures.json").is_file():
             raise Cod3sError(f"the run {run} has not finished {member.name}", hint="finish it with --resume")
-    bundle = _bundle_facts(run, facts, config, own, name or output.name, quantization, licence)
+    bundle = _bundle_facts(run, facts, config, trained, name or output.name, quantization, licence)
     if word_graph is not None:
         _require_same_corpus(word_graph, facts["corpus"])
     with replaced_folder(output, FACTS) as partial:
-        _write_parts(run, partial, bundle, [member.name for member in own])
+        _write_parts(run, partial, bundle, [member.name for member in trained])
         if with_torch:
-            for member in own:
+            for member in trained:
                 _write_torch(run / member.name / "model", partial / "torch" / member.name)
         if word_graph is not None:
             for relation in bundle.relations:
@@ -77,7 +77,7 @@ def _bundle_facts(
     run: Path,
     facts: dict[str, Any],
     config: TrainConfig,
-    own: Sequence[Member],
+    trained: Sequence[Member],
     name: str,
     quantization: str,
     licence: str,
@@ -98,15 +98,15 @@ def _bundle_facts(
         },
         models={
             relation: {
-                role: member.name for member in own if relation in member.relations for role in member.roles
+                role: member.name for member in trained if relation in member.relations for role in member.roles
             }
             for relation in relations
         },
-        own_encoder=_own_encoder(run, own, facts),
+        own_encoder=_own_encoder(run, trained, facts),
         training={
             "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
-            "figures": {member.name: read_json(run / member.name / "figures.json") for member in own},
+            "figures": {member.name: read_json(run / member.name / "figures.json") for member in trained},
             "versions": {**facts["versions"], "cod3s": __version__},
             "licence": licence,
         },
@@ -128,18 +128,21 @@ def _signs(model: Path, facts: dict[str, Any]) -> bool:
     if not SHAPES[facts["config"]["shape"]].warm or facts["encoder"] != FAST_ID:
         return False
     published = read_weights(minilm_folder())
-    found = read_weights(model)
+    weights = read_weights(model)
     return all(
-        np.array_equal(found[f"encoder.{name}"], tensor)
+        np.array_equal(weights[f"encoder.{name}"], tensor)
         for name, tensor in published.items()
-        if f"encoder.{name}" in found
+        if f"encoder.{name}" in weights
     )
 
 
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
-    """The config with folders by their names: where its maker keeps them is not a bundle's to tell."""
+    """The config with folders by their names: a bundle does not tell where its maker keeps them."""
     folders = {name: config.get(name, "") for name in ("init", "start_run")}
-    return {**config, **{name: Path(own).name for name, own in folders.items() if Path(own).is_absolute()}}
+    return {
+        **config,
+        **{name: Path(folder).name for name, folder in folders.items() if Path(folder).is_absolute()},
+    }
 
 
 def _require_same_corpus(corpus: Path, trained_on: str) -> None:
@@ -201,8 +204,8 @@ def model_card(bundle: BundleFacts, about: str = "") -> str:
     config = bundle.training["config"]
     figures = "\n".join(
         f"| {member} | {name} | {value:.4f} |"
-        for member, own in bundle.training["figures"].items()
-        for name, value in own.items()
+        for member, by_name in bundle.training["figures"].items()
+        for name, value in by_name.items()
     )
     relations = "\n".join(f"- `{name}`: {facts['template']}" for name, facts in bundle.relations.items())
     return f"""# {bundle.name}

@@ -1,4 +1,4 @@
-"""Rewords a bundle's bins: counts stay the training corpus's, sentences become ones that its own model wrote.
+"""Reword a bundle's bins: the counts stay, the training corpus's sentences give way to the model's.
 
 A bundle in, a bundle out that can be given away where its training sentences cannot.
 """
@@ -32,6 +32,7 @@ WIDELY = DecodeConfig(
     beam=3,
     rerank_sentences="none",
     per_bin=3,
+    bins_per_answer=1,
     faithful="none",
 )
 
@@ -50,7 +51,7 @@ def reword(
     `sources` are sentences of each relation for the model to answer; they are not kept.
     """
     generator = Generator(bundle, encoder=encoder)
-    missing = set(generator.facts.models) - {name for name, own in sources.items() if own}
+    missing = set(generator.facts.models) - {name for name, texts in sources.items() if texts}
     if missing:
         raise Cod3sError(f"there are no sources for {' and '.join(sorted(missing))}")
     signer = encoder or open_encoder(generator.facts.encoder)
@@ -59,14 +60,14 @@ def reword(
     with replaced_folder(output, FACTS) as partial, TemporaryDirectory() as scratch:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
         for relation in generator.facts.models:
-            written = _write(generator, relation, sources[relation], progress)
+            sentences = _write(generator, relation, sources[relation], progress)
             build_bins(
-                Path(scratch) / relation, encode_sentences(signer, written), code, signer.id, samples=samples
+                Path(scratch) / relation, encode_sentences(signer, sentences), code, signer.id, samples=samples
             )
-            place = Path("bins") / f"{relation}.sqlite"
-            with open_bins(bundle / place) as counted, open_bins(Path(scratch) / relation) as own:
-                write_bins(partial / place, counted.facts, _reworded(counted, own))
-                filled = {row.signature for row in own.bins()}
+            path = Path("bins") / f"{relation}.sqlite"
+            with open_bins(bundle / path) as counted, open_bins(Path(scratch) / relation) as written:
+                write_bins(partial / path, counted.facts, _reworded(counted, written))
+                filled = {row.signature for row in written.bins()}
                 worded[relation] = sum(row.signature in filled for row in counted.bins())
         write_facts(partial, replace(read_facts(bundle), medoids="model"))
     return worded
@@ -75,22 +76,24 @@ def reword(
 def _write(generator: Generator, relation: str, sources: Sequence[str], progress: Progress) -> Iterator[str]:
     """Every distinct sentence that the model writes for the sources."""
     seen: set[str] = set()
-    for found in generator.generate_many(sources, relation, options=WIDELY):
+    for answers in generator.generate_many(sources, relation, options=WIDELY):
         progress(1)
-        for answer in found.answers:
+        for answer in answers:
             if answer.text not in seen:
                 seen.add(answer.text)
                 yield answer.text
 
 
-def _reworded(counted: BinsFile, own: BinsFile) -> Iterator[Bin]:
-    """The bins and inner nodes of `counted`, with the sentences of `own`.
+def _reworded(counted: BinsFile, written: BinsFile) -> Iterator[Bin]:
+    """The bins and inner nodes of `counted`, with the sentences of `written`.
 
     Where no answer fell, the medoid is that of the smallest node above that has one: as near as the model's
     sentences come.
     """
     depth = min(counted.facts.tree_depth, counted.facts.bits - 1)
-    rows = {row.signature: row for row in chain(own.tree(min(depth, own.facts.tree_depth)), own.bins())}
+    rows = {
+        row.signature: row for row in chain(written.tree(min(depth, written.facts.tree_depth)), written.bins())
+    }
     for row in chain(counted.tree(depth), counted.bins()):
         lengths = range(len(row.signature), -1, -1)
         words = next(rows[start] for length in lengths if (start := row.signature[:length]) in rows)

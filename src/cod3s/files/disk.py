@@ -6,19 +6,27 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal, TextIO, TypeVar, cast
+from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
-from cod3s.errors import Cod3sError, FileFormatError, require
-from cod3s.files.binary import START_BYTES, refuse_binary
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.binary import START_BYTES
+from cod3s.files.byte_streams import CountedBytes, open_unpacked
+from cod3s.files.lock import sole_writer
 
 Record = TypeVar("Record")
+
+MAX_JSON_BYTES = 1 << 26
+"""The tokenizers of the largest vocabularies have half as much."""
+MAX_LINE_BYTES = 1 << 24
+"""A line of text or one record; the limit keeps memory flat for any file, also for a bomb of compressed text."""
 
 
 def cache_folder() -> Path:
@@ -80,6 +88,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
     partial = Path(name)
     try:
         yield partial
+        _flush(partial)
         partial.chmod(0o666 & ~_umask())
         partial.replace(path)
     finally:
@@ -91,7 +100,7 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
     """A temporary folder that replaces `path` if the block ends without an error, and is removed otherwise.
 
     `mark` names a file that every folder of this kind has: a folder with other content is left alone, with an
-    error. Without `mark`, whatever is at `path` is replaced: only for folders of our own, as in the cache.
+    error. Without `mark`, whatever is at `path` is replaced: only for folders that cod3s manages, as in the cache.
     """
     path = path.resolve()
     if mark:
@@ -99,13 +108,18 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         if Path.cwd().is_relative_to(path):
             raise Cod3sError(f"{path} is the folder you are in", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    try:
-        yield partial
-        partial.chmod(0o777 & ~_umask())
-        _put(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    # Folders of our own may be made twice at once, such as conversions in the cache: the last one stays.
+    with sole_writer(path) if mark else nullcontext(False) as is_sole:
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+        try:
+            yield partial
+            _flush_folder(partial)
+            partial.chmod(0o777 & ~_umask())
+            _put(partial, path)
+            if is_sole:
+                _remove_leftovers(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def require_own(path: Path, mark: str) -> None:
@@ -117,6 +131,29 @@ def require_own(path: Path, mark: str) -> None:
             f"{path} holds other things (there is no {mark} in it), so it is not replaced",
             hint="name a folder that is new, empty or of the same kind",
         )
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed runs left beside a folder, now that it is complete."""
+    leftover = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
+    for other in path.parent.iterdir():
+        if leftover.fullmatch(other.name):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            _flush(path)
+
+
+def _flush(path: Path) -> None:
+    """Wait until the file's content is on the disk, so that a power cut leaves the old file or the new one."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _put(partial: Path, path: Path) -> None:
@@ -150,10 +187,18 @@ def write_text(path: Path, text: str) -> None:
 
 def read_json(path: Path) -> Any:
     """The JSON value in `path`; an error names the file."""
+    with existing_file(path).open("rb") as stream:
+        return parse_json(stream.read(MAX_JSON_BYTES + 1), str(path))
+
+
+def parse_json(content: bytes, name: str) -> Any:
+    """The JSON value in the content of the file `name`, which may have MAX_JSON_BYTES."""
+    if len(content) > MAX_JSON_BYTES:
+        raise FileFormatError(f"{name} has more than {MAX_JSON_BYTES >> 20} MB, too much for this kind of file")
     try:
-        return json.loads(existing_file(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path} does not hold valid JSON: {error}") from error
+        return json.loads(content.decode())
+    except (ValueError, RecursionError) as error:  # among them text that is not UTF-8, and endless digits
+        raise FileFormatError(f"{name} does not hold valid JSON: {error}") from error
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
@@ -170,20 +215,22 @@ def read_json_lines(path: Path, parse: Callable[[Any], Record], what: str, hint:
                 continue
             try:
                 record = parse(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise FileFormatError(f"{path}, line {number}: not {what} ({error!r})", hint=hint) from error
             yield record
 
 
 @contextmanager
-def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[TextIO]:
+def open_text(
+    path: Path, errors: Literal["strict", "replace"] = "strict", *, max_line_bytes: int | None = MAX_LINE_BYTES
+) -> Iterator[TextIO]:
     """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damaged and binary files are errors.
 
-    A byte-order mark is skipped, and every line ends in \\n.
+    A byte-order mark is skipped, and every line ends in \\n. Without `max_line_bytes`, a line may have any length.
     """
     name = display_name(path)
-    binary = sys.stdin.buffer if str(path) == "-" else _open_binary(existing_file(path))
-    counted = _CountedBytes(binary, name)
+    binary = sys.stdin.buffer if str(path) == "-" else open_unpacked(existing_file(path))
+    counted = CountedBytes(binary, name, max_line_bytes)
     try:
         yield io.TextIOWrapper(io.BufferedReader(counted, START_BYTES), encoding="utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
@@ -205,77 +252,6 @@ def open_text(path: Path, errors: Literal["strict", "replace"] = "strict") -> It
 def display_name(path: Path) -> str:
     """What messages call a file: its path, or standard input for `-`."""
     return "standard input" if str(path) == "-" else str(path)
-
-
-def _open_binary(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if path.suffix == ".zst":
-        return cast(IO[bytes], _ZstdFile(path))
-    return path.open("rb")
-
-
-class _CountedBytes(io.RawIOBase):
-    """A stream of bytes that counts them, so that an error can name a position; binary formats are refused."""
-
-    def __init__(self, source: IO[bytes], name: str) -> None:
-        # `read1` returns what has arrived already: a pipe is read while it is still being written.
-        self._read = getattr(source, "read1", source.read)
-        self._name = name
-        self.passed = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._read(len(buffer))
-        if not self.passed:
-            refuse_binary(block, self._name)
-        buffer[: len(block)] = block
-        self.passed += len(block)
-        return len(block)
-
-
-class _ZstdFile(io.RawIOBase):
-    """The bytes in a .zst file; unlike zstandard's own reader, it reports a file that was cut short."""
-
-    def __init__(self, path: Path) -> None:
-        self._library = require("zstandard", "corpus")
-        self._source = path.open("rb")
-        self._frame: Any = None  # the frame being read, None between frames
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            block = self._source.read(1 << 14)  # small, because a block of repetitive text grows a thousandfold
-            if not block:
-                if self._frame is not None:
-                    raise EOFError("it ends in the middle of a frame")
-                return 0
-            self._ready = memoryview(self._decompressed(block))
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def _decompressed(self, block: bytes) -> bytes:
-        content = b""
-        try:
-            while block:
-                self._frame = self._frame or self._library.ZstdDecompressor().decompressobj()
-                content += self._frame.decompress(block)
-                block = self._frame.unused_data if self._frame.eof else b""
-                self._frame = None if self._frame.eof else self._frame
-        except self._library.ZstdError as error:
-            raise EOFError(str(error)) from error
-        return content
-
-    def close(self) -> None:
-        self._source.close()
-        super().close()
 
 
 def _umask() -> int:

@@ -23,7 +23,7 @@ class Damaged:
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Consecutive lines; `first` is the number of the first one, counted from 1."""
+    """Consecutive lines; `first` is the number of the first line, counted from 1."""
 
     first: int
     lines: list[str | Damaged]

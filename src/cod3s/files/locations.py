@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.binary import START_BYTES
-from cod3s.files.disk import stream_sha256
+from cod3s.files.disk import MAX_JSON_BYTES, parse_json, stream_sha256
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Location:
     """A file or folder on some file system, with the few operations that corpora need."""
 
     path: str
-    url: str  # as the user wrote it: for messages, and for Ray workers, who open it again
+    url: str  # as the user wrote it: for messages, and for Ray workers, which open it again
 
     def __truediv__(self, name: str) -> "Location":
         return Location(f"{self.path}/{name}", f"{self.url}/{name}")
@@ -74,8 +74,10 @@ class Location:
                 self.system.delete_file(self.path)
 
     def read_json(self) -> Any:
-        with self.system.open_input_stream(self.path, compression=None) as stream:
-            return json.loads(stream.read())
+        """The JSON value in the file; an error names it."""
+        with self.opened(compression=None) as stream:
+            content = stream.read(MAX_JSON_BYTES + 1)
+        return parse_json(content, self.url)
 
     def write_json(self, content: Any) -> None:
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -114,7 +116,7 @@ class Location:
                 yield cast(BinaryIO, stream)
         except FileNotFoundError as error:
             raise Cod3sError(
-                f"no file at {self.url}", hint="check the spelling, and whether it was moved meanwhile"
+                f"no file at {self.url}", hint="check the spelling, and whether it has been moved"
             ) from error
         except pa.ArrowInvalid as error:
             raise FileFormatError(f"{self.url} cannot be read: {error}") from error

@@ -143,15 +143,15 @@ def read_column(stream: TextIO, path: Path, column: str) -> Iterator[str]:
     kind, lines = kind_of(path), chain(stream)
     if kind is None and str(path) == "-":
         first = next(stream, "")
-        kind, lines = _guessed_kind(first), chain([first], stream)
+        kind, lines = guessed_kind(first), chain([first], stream)
     if kind is None:
         raise FileFormatError(f"{path} has no columns to read", hint="--column is for .tsv, .csv and .jsonl files")
     table = Table(lines, display_name(path), kind)
     return map(table.text(column), table)
 
 
-def _guessed_kind(line: str) -> str:
-    """The kind of table that starts with this line: what comes from a pipe has no name to tell it."""
+def guessed_kind(line: str) -> str:
+    """The kind of table that starts with this line, for input from a pipe, which has no file name."""
     if line.lstrip().startswith("{"):
         return "jsonl"
     return "tsv" if "\t" in line else "csv"

@@ -51,7 +51,7 @@ class Limits:
 
 
 class Side:
-    """One side of a statement in the forms that the tests read."""
+    """One side of a statement, in the forms that the tests need."""
 
     __slots__ = ("small", "text", "tokens", "words")
 
@@ -83,7 +83,7 @@ def _first_failed(tests: tuple[tuple[str, Test], ...], side: Side, limits: Limit
 
 
 def opens_clause(text: str) -> bool:
-    """Whether `text` begins with a subject of its own: a pronoun, a determiner, a name or a bare noun."""
+    """Whether `text` begins with a subject: a pronoun, a determiner, a name or a bare noun."""
     tokens = text.split(None, 2)
     if len(tokens) < 2:
         return False
@@ -97,9 +97,9 @@ def opens_clause(text: str) -> bool:
 
 
 def tells_a_consequence(first: str, second: str) -> bool:
-    """Whether `second` follows from `first` rather than opens a topic: both tell of the past, or it says must.
+    """Whether `second` follows from `first` and does not open a topic: both are in the past, or it says must.
 
-    In speech a sentence opens with "so" as often to go on as to conclude.
+    In speech, "so" at the start of a sentence continues a story as often as it draws a conclusion.
     """
     before, after = Side(first), Side(second)
     if _TOPIC.match(after.small) or _REMARK.match(before.small):
@@ -110,7 +110,7 @@ def tells_a_consequence(first: str, second: str) -> bool:
 
 
 def tells_of_trouble(text: str) -> bool:
-    """Whether `text` says that something is missing, wrong or too much: what people act upon."""
+    """Whether `text` says that something is missing, wrong or too much, which people react to."""
     return _TROUBLE.search(Side(text).small) is not None
 
 
@@ -138,7 +138,7 @@ def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
     rest = side.text.partition(", ")[2]
     if _SUBORDINATE.match(side.small):
         return not opens_clause(rest)
-    # "In winter we stay in": after a preposition the subject shows only as a pronoun or behind a comma.
+    # "In winter we stay in": after a preposition, only a pronoun or a comma reveals the subject.
     return side.tokens[0] in lexicon.PREPOSITIONS and not rest and side.words.isdisjoint(lexicon.PRONOUNS)
 
 
@@ -177,7 +177,8 @@ def _is_order(tokens: list[str]) -> bool:
 def _has_main_verb(tokens: list[str]) -> bool:
     """Whether a word looks like a finite verb of the main clause.
 
-    A word that may be a noun ("the approach") counts only after a subject, a relative clause's verb not at all.
+    A word that may be a noun ("the approach") counts only after a subject; the verb of a relative clause does not
+    count.
     """
     if tokens[0] in lexicon.SUBJECTS or ("'" in tokens[0] and _is_verb(tokens[0])):
         return True

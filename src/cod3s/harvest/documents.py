@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from cod3s.errors import FileFormatError, did_you_mean, require
-from cod3s.files.disk import existing_file, open_text
+from cod3s.files.disk import MAX_LINE_BYTES, existing_file, open_text
 from cod3s.files.tables import kind_of, read_column
 from cod3s.harvest.splitting import sentences
 
 PIECE = 1 << 18  # characters: enough to keep a process busy, few enough to hold dozens of pieces in memory
 
-# A sentence that starts like this may have its cause in the one before: do not cut between the two.
+# A sentence that starts like this may have its cause in the sentence before: do not cut between them.
 _REFERS_BACK = re.compile(
     r"\W*(?:and |but )?(?:so|therefore|thus|hence|consequently|that|this|as a)\b", re.IGNORECASE
 )
@@ -31,7 +31,7 @@ class Piece:
 
 def read_pieces(path: Path, *, column: str, errors: Errors = "strict") -> Iterator[Piece]:
     """The text of `path` (`-` is standard input) in order, in pieces of about `PIECE` characters."""
-    # The name of a file need not be valid UTF-8, but the table of pairs is.
+    # A file name need not be valid UTF-8, but the table of pairs must be.
     corpus = "-" if str(path) == "-" else path.name.encode(errors="replace").decode()
     for text in _cut_to_size(_blocks(path, column, errors)):
         yield Piece(corpus, text)
@@ -41,8 +41,9 @@ def _blocks(path: Path, column: str, errors: Errors) -> Iterator[str]:
     if ".parquet" in path.suffixes:
         yield from _parquet_texts(path, column)
         return
-    with open_text(path, errors) as stream:
-        if kind_of(path):
+    is_table = kind_of(path) is not None
+    with open_text(path, errors, max_line_bytes=MAX_LINE_BYTES if is_table else None) as stream:
+        if is_table:
             for text in read_column(stream, path, column):
                 yield text + "\n\n"
         else:
@@ -54,7 +55,7 @@ def _parquet_texts(path: Path, column: str) -> Iterator[str]:
     if path.suffix != ".parquet":
         raise FileFormatError(
             f"{path}: a compressed Parquet file cannot be read in pieces",
-            hint="decompress it; Parquet compresses its own columns",
+            hint="decompress it; Parquet compresses its columns itself",
         )
     arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
     try:
@@ -69,7 +70,7 @@ def _parquet_texts(path: Path, column: str) -> Iterator[str]:
             for batch in file.iter_batches(batch_size=256, columns=[column]):
                 for text in batch.column(0):
                     yield (text.as_py() or "") + "\n\n"
-    except arrow.ArrowException as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: a damaged page or footer
         raise FileFormatError(f"{path} is not a readable Parquet file: {error}") from error
 
 

@@ -51,7 +51,7 @@ class CausalPair:
 
 @dataclass
 class Findings:
-    """What was found in a text. Every cue is counted once: as one of `pairs` or by its reason in `refused`."""
+    """The pairs in a text. Every cue is counted once: as one of `pairs`, or by its reason in `refused`."""
 
     sentences: int = 0
     pairs: list[CausalPair] = field(default_factory=list)
@@ -78,7 +78,7 @@ def find_pairs(text: str, limits: Limits = Limits()) -> Findings:  # noqa: B008 
 
 
 def _judge(paragraph: str, spans: list[tuple[int, int]], limits: Limits) -> Iterator[CausalPair | str]:
-    """For each cue of the paragraph a pair, or the reason why there is none."""
+    """For each cue of the paragraph, a pair or the reason why there is none."""
     small = paragraph.lower()
     if len(small) != len(paragraph):  # a few letters get longer in lower case, which would shift positions
         small = paragraph
@@ -122,7 +122,7 @@ def _rule_at(small: str, start: int, end: int) -> tuple[Rule | None, int]:
 
 
 def _sides(pattern: Pattern, left: str, right: str, previous: str) -> tuple[str, str]:
-    """The first side, trimmed, and the text that the second begins; empty where there is none."""
+    """The first side, trimmed, and the text that starts with the second; empty if there is none."""
     if pattern.shape is Shape.OPENING:
         return _sides_of_opening(pattern, right)
     before = left if pattern.shape is Shape.BETWEEN else previous
@@ -130,7 +130,7 @@ def _sides(pattern: Pattern, left: str, right: str, previous: str) -> tuple[str,
 
 
 def _sides_of_opening(pattern: Pattern, right: str) -> tuple[str, str]:
-    """The two sides of "because X, Y": the first comma that stands between two clauses parts them."""
+    """The two sides of "because X, Y", split at the first comma between two clauses."""
     fault = phrase_fault if pattern.first_phrase else clause_fault
     if not pattern.first_phrase and not opens_clause(trim_second(right)):
         return "", ""
@@ -144,7 +144,7 @@ def _sides_of_opening(pattern: Pattern, right: str) -> tuple[str, str]:
 
 
 def _pair(pattern: Pattern, first: str, rest: str, limits: Limits) -> CausalPair | str:
-    """The pair of the `first` side and the one that opens the `rest`, or the reason why they make none."""
+    """The pair of `first` and the side that `rest` starts with, or the reason why they are not a pair."""
     if pattern.wary == "both" and first and not tells_of_trouble(first):
         return "opens a question or a topic"
     reason = _side_fault(first, pattern.first_phrase, limits)
@@ -165,7 +165,7 @@ def _side_fault(side: str, is_phrase: bool, limits: Limits) -> str | None:
 
 
 def _match_fault(pattern: Pattern, first: str, second: str) -> str | None:
-    """Why two sides that can stand alone cannot stand together, or None when they can."""
+    """Why two good sides do not make a pair, or None if they do."""
     if pattern.order == "so" and not pattern.second_phrase and not opens_clause(second):
         return "no subject"
     if pattern.wary != "none" and not tells_a_consequence(first, second):

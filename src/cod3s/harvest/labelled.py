@@ -16,7 +16,7 @@ Triple = tuple[str, str, str]  # cause, effect, pattern
 
 @dataclass(frozen=True)
 class Passage:
-    """A labelled text, and what the harvest found in it."""
+    """A labelled text, with the expected and the harvested pairs."""
 
     text: str
     part: str
@@ -55,7 +55,7 @@ def read_passages(path: Path) -> list[Passage]:
 
 
 def score_patterns(passages: list[Passage]) -> list[Score]:
-    """A score for each pattern, then one for each part of the file, then one for all of it."""
+    """A score per pattern, then per part of the file, then for the whole file."""
     names = sorted({triple[2] for passage in passages for triple in passage.expected | passage.harvested})
     rows = [_score(name, passages, pattern=name) for name in names]
     for part in sorted({passage.part for passage in passages} - {""}):

@@ -7,7 +7,7 @@ def word_set(text: str) -> frozenset[str]:
 
 PRONOUNS = word_set("i you he she it we they there this that")
 
-# Pronouns that can only be a subject: the next word is its verb, or soon is.
+# Pronouns that can only be a subject: a verb follows at once or soon after.
 SUBJECTS = word_set("i he she we they")
 
 DETERMINERS = word_set(
@@ -73,7 +73,7 @@ _IRREGULAR_PAST = word_set(
 
 
 def third_person(base: str) -> str:
-    """A verb with he, she or it; a noun in the plural is written alike."""
+    """A verb with he, she or it; the plural of a noun is spelled the same way."""
     if base.endswith(("s", "sh", "ch", "x", "z", "o")):
         return base + "es"
     if base.endswith("y") and base[-2] not in "aeou":
@@ -82,10 +82,10 @@ def third_person(base: str) -> str:
 
 
 BASE_VERBS = _REGULAR
-# Forms that are as often a noun ("the approach", "her shows"): they count as a verb only where a verb can stand.
+# Forms that are as often a noun ("the approach", "her shows"): they count as a verb only where a verb can come.
 MAYBE_NOUNS = (BASE_VERBS | frozenset(map(third_person, _REGULAR))) - AUXILIARIES
 PAST = word_set("was were had did wasn't weren't hadn't didn't could couldn't would wouldn't") | _IRREGULAR_PAST
-# Words in -ed that are no past form.
+# Words in -ed that are not past forms.
 NO_PAST = word_set(
     "feed seed need deed weed reed speed breed bleed indeed exceed succeed hundred sacred naked wicked shed"
 )
@@ -126,7 +126,7 @@ NO_PHRASE = word_set(
     by with without after before during as instead about yet thus so twice not"""
 )
 
-# Words that carry no content of their own: a side made of them alone says nothing.
+# Words without content: a side made only of them says nothing.
 _FILLING_WORDS = word_set(
     """it's that's he's she's they're we're you're i'm there's i've we've you've they've i'd he'd she'd we'd they'd
     you'd i'll we'll you'll he'll she'll they'll me him us them yes yeah okay ok well right true sure just really
@@ -135,7 +135,7 @@ _FILLING_WORDS = word_set(
 )
 EMPTY_WORDS = OPENERS | AUXILIARIES | DANGLING | _FILLING_WORDS
 
-# Words of other causal statements: a side that holds one is not one clause.
+# Words of other causal statements: a side that holds one is not a single clause.
 CUES = word_set("because therefore")
 CUE_PARTS = word_set("so why result")
 

@@ -31,7 +31,7 @@ OVER_LIMIT = "over the limit"
 
 @dataclass
 class Summary:
-    """What was read and what became of it: `matched` cues are all `kept` plus all `dropped`."""
+    """What was read, kept and dropped: `matched` cues are all `kept` plus all `dropped`."""
 
     files: int = 0
     bytes: int = 0
@@ -54,7 +54,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Harvested:
-    """What a worker found in one piece of text."""
+    """The results of a worker for one piece of text."""
 
     corpus: str
     bytes: int
@@ -145,9 +145,9 @@ def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Ite
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
         rest = iter(pieces)
-        # The number of pieces under way is bounded, and so is the text in memory.
-        under_way = deque(pool.submit(function, piece) for piece in islice(rest, workers * 3))
-        yield _from_pool(pool, function, under_way, rest)
+        # The number of pieces in progress is bounded, and so is the text in memory.
+        in_progress = deque(pool.submit(function, piece) for piece in islice(rest, workers * 3))
+        yield _from_pool(pool, function, in_progress, rest)
     except BrokenProcessPool as error:
         raise Cod3sError(
             "a worker process was killed", hint="memory may have run out: try fewer --workers"
@@ -157,15 +157,15 @@ def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Ite
 
 
 def _from_pool(
-    pool: ProcessPoolExecutor, function: Harvester, under_way: deque[Future[_Harvested]], rest: Iterator[Piece]
+    pool: ProcessPoolExecutor, function: Harvester, in_progress: deque[Future[_Harvested]], rest: Iterator[Piece]
 ) -> Iterator[_Harvested]:
-    while under_way:
-        yield under_way.popleft().result()
-        under_way.extend(pool.submit(function, piece) for piece in islice(rest, 1))
+    while in_progress:
+        yield in_progress.popleft().result()
+        in_progress.extend(pool.submit(function, piece) for piece in islice(rest, 1))
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent process, and stop if the parent is killed."""
+    """Leave Ctrl-C to the parent process, and exit if the parent is killed."""
     gc.disable()  # a worker makes no cycles, and searching for them takes 5% of its time
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()

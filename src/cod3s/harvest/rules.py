@@ -1,7 +1,7 @@
 """Define what a rule for a cue is: where the cue stands, what surrounds it, and what the rule decides.
 
-The rules of a cue are tried from top to bottom, traps first. The first one that fits decides: a trap refuses
-with its reason, a pattern says which side is the cause.
+The rules of a cue are tried from top to bottom, traps first. The first rule that fits decides: a trap refuses the
+cue with a reason, a pattern says which side is the cause.
 """
 
 import re
@@ -59,7 +59,7 @@ class Rule:
     """When a rule fits: all of its conditions must hold.
 
     `last` and `next` list the words that may stand directly before and after the cue; `before` is an expression
-    that ends exactly where the cue begins, `after` one that begins where the cue ends.
+    that ends exactly where the cue begins, `after` an expression that begins where the cue ends.
     """
 
     cue: str
@@ -108,7 +108,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Trap(Rule):
-    """A use of the cue that states no cause: `reason` is what the summary counts it under."""
+    """A use of the cue that does not state a cause; the summary counts it under `reason`."""
 
     reason: str = ""
 
@@ -118,7 +118,7 @@ class Pattern(Rule):
     """A use of the cue that states a cause.
 
     `order` says which side comes first in the text: the effect ("because") or the cause ("so").
-    `wary` marks a cue that speakers also use just to go on: the effect, or both sides, must look like one.
+    `wary` marks a cue that speakers also use just to continue: the effect, or both sides, must look causal.
     `first_phrase` and `second_phrase` allow that side to be a noun phrase rather than a clause.
     """
 

@@ -1,12 +1,12 @@
 """Trim the text before or after a cue to the clause that belongs to it.
 
-Trimming removes what says nothing (markers, asides, quotes) and what belongs to another clause; it never cuts
-inside a clause.
+Trimming removes empty words (markers, asides, quotes) and what belongs to another clause; it never cuts inside a
+clause.
 """
 
 import re
 
-# Markers that open a sentence and say nothing, removed with their comma.
+# Empty words that open a sentence, removed with their comma.
 _MARKERS = (
     "well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|"
     "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|"
@@ -22,7 +22,7 @@ _ADVERBS = (
 _IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?"
 _LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
 _LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)
-# The words that any of them can begin with: one lookup saves most sides the long lists.
+# The words that any of them can begin with: one lookup spares most sides the long lists.
 _FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|for|it".replace("|", " ").split())
 _FILLER = re.compile(r",\s+(?:you know|i mean|i guess|like|sort of|kind of)(?=,)", re.IGNORECASE)
 _TRAILING = re.compile(

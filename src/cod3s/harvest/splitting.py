@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from cod3s.harvest.lexicon import word_set
 
-# A line of such a length may have been wrapped by an editor; any other line ends its paragraph.
+# A line of this length may have been wrapped by an editor; any other line ends its paragraph.
 _WRAPPED = range(40, 121)
 
 _STRUCTURE = re.compile(r"\s*(?:#{1,6}\s|[=\-*_]{3,}\s*$|[-*+•]\s|>|\d{1,3}[.)]\s|\||```|~~~)")
@@ -28,7 +28,7 @@ _TITLES = word_set(
     vs cf ed eds e.g i.e viz ca approx"""
 )
 _BEFORE_NUMBERS = word_set("no nos fig figs vol p pp ch sec")
-# These may also end a sentence: they do if a word follows that commonly opens one.
+# These may also end a sentence: they do if the next word often opens one.
 _SHORTENED = word_set(
     """etc inc ltd co corp jr sr bros dept est al jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu
     fri sat sun a.m p.m u.s u.k u.n d.c ph.d b.a m.a a.k.a ave blvd rd"""

@@ -1,4 +1,4 @@
-"""The table of traps: uses of a cue word that state no cause, each with its reason."""
+"""The table of traps: uses of a cue word that do not state a cause, each with its reason."""
 
 from cod3s.harvest.rules import Position, Trap
 
@@ -44,7 +44,7 @@ TRAPS: tuple[Trap, ...] = (
     Trap("since", after=r".*(?:\b(?:have|has|had)|['’]ve)\b(?! to\b)", reason="since of time"),
     Trap("thus", next="far", reason="an adverb inside a clause"),
     Trap("thus", last="and", reason="an adverb inside a clause"),
-    # Without its comma an opening "thus" says how ("Thus he spoke") as often as why.
+    # Without a comma, an opening "thus" says how ("Thus he spoke") as often as why.
     Trap("thus", Position.OPENING, after=" ", reason="an adverb inside a clause"),
     *(
         Trap(word, before=r"\w, ", after=",", reason="an adverb inside a clause")

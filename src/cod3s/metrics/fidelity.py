@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.signatures import from_text
+from cod3s.signatures import bits_off
 
 BIN_SIZES = (0, 1, 10, 100, 1000)
 """Lower bounds of the groups of bins by number of training sentences."""
@@ -23,7 +23,7 @@ class Request:
     @property
     def hamming(self) -> int:
         """How many bits differ."""
-        return int((from_text(self.signature) != from_text(self.realised, len(self.signature))).sum())
+        return bits_off(self.signature, self.realised)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def by_bin_size(requests: Iterable[Request]) -> dict[int, Fidelity]:
 def other_answers_hamming(sets: Iterable[Sequence[Request]]) -> float | None:
     """The mean distance of a request from the *other* answers of its set: what `hamming` is without control."""
     distances = [
-        int((from_text(request.signature) != from_text(other.realised)).sum())
+        bits_off(request.signature, other.realised)
         for requests in sets
         for request in requests
         for other in requests

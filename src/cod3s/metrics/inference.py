@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.signatures import from_text, hamming, pack
+from cod3s.signatures import hamming, pack_texts
 
 DEPTHS = (1, 3, 10, 100)
 RADII = (0, 1, 2, 3)
@@ -64,5 +64,4 @@ def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
 def _distances(guess: Guess) -> "np.ndarray[tuple[int, ...], np.dtype[np.intp]]":
     if not guess.ranked:
         return np.zeros(0, np.intp)
-    ranked = pack(np.stack([from_text(signature) for signature in guess.ranked]))
-    return hamming(ranked, pack(from_text(guess.gold)))
+    return hamming(pack_texts(guess.ranked), pack_texts([guess.gold]))

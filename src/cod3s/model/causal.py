@@ -1,7 +1,7 @@
 """A causal language model of Hugging Face that learns to write signatures and sentences, with LoRA or whole.
 
 It reads a source as the start of its text ("The power went out, so"), then a role's tag. Its table of pieces is
-trimmed to the vocabulary; tags, signature tokens and the end token get rows of their own, always trained.
+trimmed to the vocabulary; tags, signature tokens and the end token get new rows, which are always trained.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file, read_json
+from cod3s.model.restore import restore_llama
 from cod3s.model.transformer import bit_signs, quiet_transformers
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
@@ -41,8 +42,33 @@ def is_causal(folder: str) -> bool:
     return path.is_file() and read_json(path).get("model_type") in FAMILIES
 
 
+@dataclass(frozen=True)
+class Start:
+    """A language model to start from, and the embeddings of the vocabulary's text pieces in it.
+
+    If it was trained on the same vocabulary, `rows` are those of all tokens.
+    """
+
+    base: Any
+    family: str
+    rows: Any
+
+
+def open_start(folder: Path, vocabulary: Vocabulary) -> Start:
+    """The pretrained model in a folder of Hugging Face."""
+    base, family = _load(folder)
+    return Start(base, family, _piece_rows(folder, base, vocabulary))
+
+
+def reopen_start(folder: Path) -> Start:
+    """A model that was trained here, from the engine's files in `folder`."""
+    base = restore_llama(folder)
+    base.config.use_cache = False
+    return Start(base, "llama", base.get_input_embeddings().weight.detach().clone())
+
+
 def build_causal(
-    folder: Path,
+    start: Start,
     vocabulary: Vocabulary,
     adaptation: Adaptation,
     *,
@@ -50,20 +76,23 @@ def build_causal(
     tag_starts: Sequence[int | None],
     sketch: "Callable[[npt.NDArray[np.float32]], Sketches] | None" = None,
 ) -> Any:
-    """The model in `folder`, ready to be trained on the vocabulary's tokens; a torch module.
+    """The model ready to be trained on the vocabulary's tokens; a torch module.
 
     Its forward takes `input_ids`, `attention_mask` and maybe `labels`, which are aligned with the inputs (not
     shifted), and gives `logits`, or `loss` where there are labels. `sketch` is given the embeddings of the text
     pieces and says how the bits of a signature start; without it they start at random. `tag_starts` are the
-    pieces whose embeddings the tags start from, as they stand in their place.
+    pieces that the tags replace, whose embeddings they start from.
     """
     torch = require("torch", "train")
     torch.manual_seed(seed)
-    base, family = _load(folder)
+    base, family, rows = start.base, start.family, start.rows
     _drop_layers(base, family, adaptation.dropped_layers)
-    rows = _piece_rows(folder, base, vocabulary)
-    starts = [vocabulary.end if piece is None else piece for piece in tag_starts]
-    table = _token_table(torch, rows, vocabulary, starts, sketch(rows.numpy()) if sketch else None)
+    if len(rows) == len(vocabulary.tokens):
+        table = _token_table(torch, rows, vocabulary, _learned_rows(torch, rows, vocabulary))
+    else:
+        starts = [vocabulary.end if piece is None else piece for piece in tag_starts]
+        sketches = sketch(rows.numpy()) if sketch else None
+        table = _token_table(torch, rows, vocabulary, _new_rows(torch, rows, vocabulary, starts, sketches))
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
         base = _with_lora(base, family, adaptation)
@@ -169,35 +198,60 @@ def map_hyperplanes(
     return Sketches(bits.astype(np.float32), centre.astype(np.float32))
 
 
-def _token_table(
-    torch: Any, rows: Any, vocabulary: Vocabulary, tag_starts: Sequence[int], sketches: Sketches | None
-) -> Any:
-    """All rows of the vocabulary as one module: pieces are frozen, the rest is trained.
+@dataclass(frozen=True)
+class _TaughtRows:
+    """Where the rows that are always trained start; a signature token is the signed sum of `bits` plus `free`."""
 
-    A signature token is the signed sum of its bits' vectors plus a free part: every example teaches every bit.
-    """
-    width, spread = rows.shape[1], float(rows.std())
+    tags: Any  # (tags, width)
+    bits: Any  # (bits, width)
+    free: Any  # (signature tokens, width)
+
+
+def _signs(torch: Any, vocabulary: Vocabulary) -> Any:
+    """+1 or -1 for the bits that a signature token writes: (tokens, bits)."""
     if vocabulary.signature.positional:
-        signs = torch.from_numpy(bit_signs(vocabulary.signature))
-    else:  # tokens shared by positions stand for no bits in particular
-        signs = torch.zeros(len(vocabulary.signature.names()), vocabulary.signature.bits)
+        return torch.from_numpy(bit_signs(vocabulary.signature))
+    # Tokens shared by positions stand for no bits in particular.
+    return torch.zeros(len(vocabulary.signature.names()), vocabulary.signature.bits)
+
+
+def _new_rows(
+    torch: Any, rows: Any, vocabulary: Vocabulary, tag_starts: Sequence[int], sketches: Sketches | None
+) -> _TaughtRows:
+    width, spread = rows.shape[1], float(rows.std())
     if sketches is None:
         bits, centre = torch.randn(vocabulary.signature.bits, width) * spread / 2, rows.mean(dim=0)
     else:
         bits, centre = torch.from_numpy(sketches.bits), torch.from_numpy(sketches.centre)
         bits = bits * (spread / 2 / bits.std())
+    tags = rows[list(tag_starts)] + torch.randn(len(vocabulary.tags), width) * _FREE_START * spread
+    free = torch.randn(len(vocabulary.signature.names()), width) * _FREE_START * spread
+    return _TaughtRows(tags, bits, centre + free)
+
+
+def _learned_rows(torch: Any, rows: Any, vocabulary: Vocabulary) -> _TaughtRows:
+    """The rows of a model that has learned this vocabulary; the bits explain as much of them as they can."""
+    tags, tokens = rows[vocabulary.text_size :].split([len(vocabulary.tags), len(vocabulary.signature.names())])
+    signs = _signs(torch, vocabulary)
+    bits = torch.linalg.pinv(signs) @ tokens
+    return _TaughtRows(tags, bits, tokens - signs @ bits)
+
+
+def _token_table(torch: Any, rows: Any, vocabulary: Vocabulary, taught: _TaughtRows) -> Any:
+    """All rows of the vocabulary as one module: pieces are frozen, the rest is trained.
+
+    A signature token is the signed sum of its bits' vectors plus a free part: every example teaches every bit.
+    """
 
     class TokenTable(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.register_buffer("pieces", rows, persistent=False)
-            self.register_buffer("signs", signs, persistent=False)
+            self.register_buffer("pieces", rows[: vocabulary.text_size].clone(), persistent=False)
+            self.register_buffer("signs", _signs(torch, vocabulary), persistent=False)
             self.end = torch.nn.Parameter(rows[vocabulary.end].clone())
-            noise = torch.randn(len(vocabulary.tags), width) * _FREE_START * spread
-            self.tags = torch.nn.Parameter(rows[list(tag_starts)] + noise)
-            self.bits = torch.nn.Parameter(bits.clone())
-            free = torch.randn(len(signs), width) * _FREE_START * spread
-            self.free = torch.nn.Parameter(centre + free)
+            self.tags = torch.nn.Parameter(taught.tags.clone())
+            self.bits = torch.nn.Parameter(taught.bits.clone())
+            self.free = torch.nn.Parameter(taught.free.clone())
 
         def forward(self) -> Any:
             """Every row of the vocabulary: (vocabulary, width)."""
@@ -212,7 +266,7 @@ def _signature_model(torch: Any) -> Any:
     transformers = quiet_transformers()
 
     class SignatureModel(torch.nn.Module):  # type: ignore[misc]
-        """A language model with a token table of its own; saves and loads only what is trained."""
+        """A language model with its token table; saves and loads only what is trained."""
 
         def __init__(self, base: Any, table: Any, family: str, vocabulary: Vocabulary) -> None:
             super().__init__()

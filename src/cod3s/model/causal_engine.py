@@ -5,7 +5,6 @@ length run together, so that prompts are read at once and beams start after them
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +113,8 @@ class CausalEngine(CTranslate2Engine):
     def _load(self, **options: Any) -> Any:
         import ctranslate2
 
-        return open_on_thread(ctranslate2.Generator, str(self._folder), files=self._files, **options)
-
-    @cached_property
-    def _files(self) -> dict[str, bytes] | None:
-        """The model's files where its weights are kept in parts, None where the engine can open the folder."""
-        return joined_parts(self._folder)
+        files = joined_parts(self._folder)  # not kept: the engine copies them
+        return open_on_thread(ctranslate2.Generator, str(self._folder), files=files, **options)
 
 
 def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:

@@ -158,7 +158,7 @@ class CTranslate2Engine(ABC):
     def _open(self, workers: int) -> Any:
         try:
             return self._load(compute_type=self._compute, inter_threads=workers, intra_threads=1)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError, KeyError) as error:  # what CTranslate2 raises on damage
             raise BundleError(
                 f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
             ) from error
@@ -226,9 +226,9 @@ class FastEngine(CTranslate2Engine):
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         logits = np.empty((len(requests), len(tokens)))
         for length, rows in rows_by_prefix_length(requests):
-            own = [requests[row] for row in rows]
+            alike = [requests[row] for row in rows]
             options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
-            for row, result in zip(rows, self._translate(self._model, own, options), strict=True):
+            for row, result in zip(rows, self._translate(self._model, alike, options), strict=True):
                 logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
         return normalised(logits)
 
@@ -244,16 +244,18 @@ class FastEngine(CTranslate2Engine):
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
         """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
-        found: list[list[Hypothesis]] = [[] for _ in requests]
+        hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for length, rows in rows_by_prefix_length(requests):
             given = length - 1  # the engine does not count the tag
             most = min(given + max_tokens, self._positions - 1)
             lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
-            own = [requests[row] for row in rows]
-            for row, result in zip(rows, self._translate(model, own, {**options, **lengths}), strict=True):
+            alike = [requests[row] for row in rows]
+            for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
                 pairs = zip(result.hypotheses, result.scores, strict=True)
-                found[row] = [self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD]
-        return found
+                hypotheses[row] = [
+                    self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
+                ]
+        return hypotheses
 
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
         rows = max(options["beam_size"], options.get("num_hypotheses", 1))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cod3s.errors import BundleError
 from cod3s.model.shape import Shape
 from cod3s.tokens.pieces import piece_names
 from cod3s.tokens.vocabulary import Vocabulary
@@ -44,7 +45,12 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
         return Reader(read, cuts, [vocabulary.end], vocabulary.pad, vocabulary.tokens)
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    try:
+        tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    except Exception as error:  # the library raises no narrower one
+        raise BundleError(
+            f"{tokenizer_file} is not a tokenizer: {error}", hint="copy or export the bundle again"
+        ) from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
 

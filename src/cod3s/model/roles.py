@@ -1,4 +1,4 @@
-"""Roles: what one model scores. Names only; how a pair is written for each is in `cod3s.train.lessons`.
+"""The roles: what a model scores. `cod3s.train.lessons` says how a pair is written for each.
 
 | role | models |
 |---|---|
@@ -20,4 +20,4 @@ def tag(relation: str, role: str) -> str:
 
 def all_tags(roles: Mapping[str, Iterable[str]]) -> list[str]:
     """The tags of every relation and its roles, in the order that decides their ids."""
-    return [tag(relation, role) for relation, own in roles.items() for role in own]
+    return [tag(relation, role) for relation, names in roles.items() for role in names]

@@ -68,8 +68,8 @@ def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
         folder, add_pooling_layer=False, layer_norm_eps=LAYER_NORM_EPSILON
     )
     if encoder.config.hidden_size != shape.width or encoder.config.num_hidden_layers != shape.encoder_layers:
-        found = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
-        raise Cod3sError(f"the encoder in {folder} has {found}, the shape {shape.encoder_layers} of {shape.width}")
+        size = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
+        raise Cod3sError(f"the encoder in {folder} has {size}, the shape {shape.encoder_layers} of {shape.width}")
     config = transformers.MBartConfig(
         vocab_size=len(vocabulary),
         d_model=shape.width,
@@ -177,7 +177,9 @@ def load_weights(model: Any, folder: Path) -> None:
         missing, unknown = require("safetensors.torch", "train").load_model(model, path, strict=False)
     except (RuntimeError, require("safetensors", "train").SafetensorError) as error:
         missing, unknown = [str(error)], []
-    fixed = {name for name, own in model.named_parameters() if not own.requires_grad}  # positions, not saved
+    fixed = {
+        name for name, weights in model.named_parameters() if not weights.requires_grad
+    }  # positions, not saved
     if unknown or set(missing) - fixed:
         raise Cod3sError(
             f"the weights in {folder} do not fit this model", hint="use the same shape, roles and signature tokens"

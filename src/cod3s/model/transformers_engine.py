@@ -51,7 +51,7 @@ class TransformersEngine:
     """A seq2seq model behind the `Engine` protocol.
 
     `processors` shape everything that is searched or sampled, `settings` go to every `generate` of transformers;
-    `threads` is for this engine alone, the process's own number is put back after each call.
+    `threads` is for this engine alone: torch's number of threads is restored after each call.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TransformersEngine:
             options |= {**_WITHOUT_HABITS, "min_new_tokens": max_tokens, "renormalize_logits": True}
         restrictions = [] if only is None else [_OnlyTokens(tuple(only))]
         options |= {"max_new_tokens": max_tokens, "logits_processor": [*self._processors, *restrictions]}
-        found: list[list[Hypothesis]] = [[] for _ in requests]
+        written: list[list[Hypothesis]] = [[] for _ in requests]
         for rows in _batches(requests, width):
             output = self._generate([requests[row] for row in rows], width, options)
             start = len(requests[rows[0]].prefix)
@@ -91,8 +91,8 @@ class TransformersEngine:
             scores = iter(output.sequences_scores.tolist())
             for row in rows:
                 hypotheses = [self._hypothesis(next(texts), next(scores)) for _ in range(width)]
-                found[row] = [one for one in hypotheses if np.isfinite(one.log_prob)][:best]
-        return found
+                written[row] = [hypothesis for hypothesis in hypotheses if np.isfinite(hypothesis.log_prob)][:best]
+        return written
 
     def sample(
         self,
@@ -113,7 +113,7 @@ class TransformersEngine:
             "max_new_tokens": max_tokens,
             "logits_processor": self._processors,
         }
-        found: list[list[Hypothesis]] = [[] for _ in requests]
+        written: list[list[Hypothesis]] = [[] for _ in requests]
         with _SEEDING, self._torch.random.fork_rng():
             self._torch.manual_seed(seed)
             for rows in _batches(requests, samples):
@@ -125,8 +125,8 @@ class TransformersEngine:
                 scored = self._score(repeated, [tokens for tokens, _ in drawn], [ended for _, ended in drawn])
                 for number, row in enumerate(rows):
                     hypotheses = scored[number * samples : (number + 1) * samples]
-                    found[row] = sorted(hypotheses, key=lambda one: -one.log_prob / one.length)
-        return found
+                    written[row] = sorted(hypotheses, key=lambda h: -h.log_prob / h.length)
+        return written
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True

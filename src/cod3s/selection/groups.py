@@ -10,7 +10,7 @@ from typing import Any
 
 from cod3s.errors import FileFormatError
 from cod3s.files.disk import display_name, open_text
-from cod3s.files.tables import KINDS, Row, Table, kind_of
+from cod3s.files.tables import KINDS, Row, Table, guessed_kind, kind_of
 from cod3s.options import find_name
 
 
@@ -43,9 +43,8 @@ def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Ite
 
 
 def _guess(first: str, text_field: str | None) -> str:
-    if first.lstrip().startswith("{"):
-        return "jsonl"
-    return "lines" if text_field is None else "csv"
+    kind = guessed_kind(first)
+    return "lines" if text_field is None and kind != "jsonl" else kind
 
 
 def read_groups(

@@ -1,7 +1,7 @@
 """The Hamming rule: of signatures in rank order, keep those that lie apart.
 
-Section 4 of the paper: going down the ranking, a signature is dropped if it lies within `min_hamming` bits of one
-that was kept. What happens when fewer than k lie apart depends on the mode:
+Section 4 of the paper: going down the ranking, a signature is dropped if it lies within `min_hamming` bits of a
+signature that was kept. What happens when fewer than k lie apart depends on the mode:
 
 | mode | fewer than k lie apart |
 |---|---|
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import SignatureError
-from cod3s.signatures.bits import Packed, from_text, hamming, pack
+from cod3s.signatures.bits import Packed, hamming, pack_texts
 
 Rows = npt.NDArray[np.intp]
 
@@ -40,12 +40,12 @@ class Apart:
 def keep_apart(
     signatures: Packed | Sequence[str], min_hamming: int, k: int | None = None, mode: str = "strict"
 ) -> Apart:
-    """Greedily, best row first: the rows that differ from every kept one in more than `min_hamming` bits.
+    """Greedily, best row first: the rows that differ from every kept row in more than `min_hamming` bits.
 
     Signatures come packed, (n, bytes), or as strings of 0 and 1. Stops when `k` are kept. `min_hamming` 0 keeps
     one row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
     """
-    packed = signatures if isinstance(signatures, np.ndarray) else _pack_strings(signatures)
+    packed = signatures if isinstance(signatures, np.ndarray) else pack_texts(signatures)
     if packed.ndim != 2:
         raise SignatureError(f"packed signatures of shape {packed.shape} were given, (n, bytes) was needed")
     wanted = len(packed) if k is None else max(0, k)
@@ -60,12 +60,6 @@ def keep_apart(
         order = apart.order()
         return Apart(order[:wanted], order[wanted:], min_hamming)
     return apart
-
-
-def _pack_strings(signatures: Sequence[str]) -> Packed:
-    if not signatures:
-        return np.zeros((0, 1), np.uint8)
-    return pack(np.stack([from_text(signature) for signature in signatures]))
 
 
 def _keep(packed: Packed, min_hamming: int, wanted: int) -> list[int]:

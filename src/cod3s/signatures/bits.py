@@ -1,7 +1,9 @@
-"""Signatures as bits, packed bytes and strings; Hamming distance and what it says about the cosine.
+"""Signatures as bits, packed bytes and strings; the Hamming distance and the cosine it stands for.
 
 A bit array is bool (n, bits); packed it is uint8 (n, ceil(bits / 8)), first bit first.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +13,11 @@ from cod3s.options import MAX_BITS
 
 Bits = npt.NDArray[np.bool_]
 Packed = npt.NDArray[np.uint8]
+_NO_SIGNATURES: Packed = np.zeros((0, 1), np.uint8)
 
 
 def check_bits(bits: int) -> int:
-    """`bits` itself when it can be a signature's length, 1 to 256; else a clear error."""
+    """`bits` itself, if a signature can have that many: 1 to 256."""
     if not 1 <= bits <= MAX_BITS:
         raise SignatureError(f"a signature of {bits} bits was asked for", hint=f"choose 1 to {MAX_BITS} bits")
     return bits
@@ -26,7 +29,7 @@ def pack(bits: Bits) -> Packed:
 
 
 def unpack(packed: Packed, bits: int) -> Bits:
-    """The bit array that `pack` was given; `bits` says how many of the last byte's count."""
+    """The bit array that was packed; `bits` says how many bits of the last byte count."""
     width = packed.shape[-1]
     if not 8 * (width - 1) < bits <= 8 * width:
         raise SignatureError(f"{width} packed bytes cannot hold a signature of {bits} bits")
@@ -50,12 +53,22 @@ def from_text(signature: str, bits: int | None = None) -> Bits:
     return values
 
 
+def pack_texts(signatures: Sequence[str]) -> Packed:
+    """Signatures of equal length, given as strings, packed: (n, bytes)."""
+    return pack(np.stack([from_text(signature) for signature in signatures])) if signatures else _NO_SIGNATURES
+
+
 def hamming(a: Packed, b: Packed) -> npt.NDArray[np.intp]:
     """How many bits differ, by popcount; the leading axes broadcast: (n, 1, w) and (m, w) give (n, m)."""
     if a.shape[-1] != b.shape[-1]:
         raise SignatureError(f"signatures of {a.shape[-1]} and {b.shape[-1]} bytes cannot be compared")
     distance: npt.NDArray[np.intp] = np.bitwise_count(np.bitwise_xor(a, b)).sum(axis=-1, dtype=np.intp)
     return distance
+
+
+def bits_off(a: str, b: str) -> int:
+    """How many bits differ between two signatures of equal length, given as strings."""
+    return int((from_text(a) != from_text(b, len(a))).sum())
 
 
 def cosine_estimate(distance: npt.ArrayLike, bits: int) -> npt.NDArray[np.float64]:

@@ -1,11 +1,12 @@
 """Codes turn vectors into bits: random hyperplanes as in the paper, and two learned alternatives.
 
-Every code here is affine: bit i is 1 where
-`planes[i] @ vector >= thresholds[i]`; they differ in how planes and thresholds are chosen.
+Every code here is affine: bit i is 1 where `planes[i] @ vector >= thresholds[i]`. They differ in how planes and
+thresholds are chosen.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -93,17 +94,25 @@ def load_code(folder: Path) -> tuple[Code, str]:
     """A saved code and the id of the encoder it belongs to."""
     facts = read_json(folder / "code.json")
     try:
-        planes = np.load(folder / "hyperplanes.npy", allow_pickle=False)
-        thresholds = np.load(folder / "thresholds.npy", allow_pickle=False)
+        planes, thresholds = _load_array(folder / "hyperplanes.npy"), _load_array(folder / "thresholds.npy")
         code = Code(str(facts["kind"]), planes, thresholds, int(facts["seed"]))
         sound = facts["format"] == _FORMAT and planes.shape == (facts["bits"], facts["dim"])
         sound = sound and thresholds.shape == (facts["bits"],) and code.kind in CODES
+        sound = bool(sound and np.isfinite(planes).all() and np.isfinite(thresholds).all())
         encoder = str(facts["encoder"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError, TokenError) as error:
         raise FileFormatError(f"{folder} does not hold a whole code: {error}", hint=_FIT_AGAIN) from error
     if not sound:
         raise FileFormatError(f"the files of {folder} do not belong together", hint=_FIT_AGAIN)
     return code, encoder
+
+
+def _load_array(path: Path) -> npt.NDArray[np.float64]:
+    """The array in an .npy file. It is mapped first, so a header that lies about its size takes no memory."""
+    array = np.array(np.lib.format.open_memmap(path, mode="r"))
+    if array.dtype != np.float64:
+        raise TypeError(f"{path.name} holds {array.dtype}, and must hold float64")
+    return array
 
 
 _FIT_AGAIN = "make it again with `cod3s codes fit`"
@@ -112,7 +121,7 @@ _FIT_AGAIN = "make it again with `cod3s codes fit`"
 def random_code(bits: int, dim: int, seed: int = SEED) -> Code:
     """The paper's code: `bits` Gaussian hyperplanes through the origin.
 
-    Drawn row by row as the original draws them, so fewer bits are a prefix of more, for one seed.
+    They are drawn row by row, as in the original, so with the same seed fewer bits are a prefix of more.
     """
     check_bits(bits)
     check_seed(seed)
@@ -136,7 +145,7 @@ def itq_code(vectors: Floats, bits: int, seed: int = SEED) -> Code:
     check_bits(bits)
     if bits > min(dim, len(vectors)):
         raise VectorError(
-            f"ITQ of {bits} bits needs {bits} dimensions and sentences, found {dim} and {len(vectors)}",
+            f"ITQ of {bits} bits needs {bits} dimensions and sentences, not {dim} and {len(vectors)}",
             hint="choose fewer bits, or fit on more sentences",
         )
     _check_finite(vectors)
@@ -150,7 +159,7 @@ def itq_code(vectors: Floats, bits: int, seed: int = SEED) -> Code:
 
 
 def _itq_rotation(projected: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
-    """The rotation that brings `projected` (n, bits) nearest to its own signs, by alternating Procrustes."""
+    """The rotation that brings `projected` (n, bits) nearest to its signs, by alternating Procrustes."""
     bits = projected.shape[1]
     rotation, _ = np.linalg.qr(np.random.RandomState(seed).randn(bits, bits))
     for _ in range(_ITQ_ROUNDS):
@@ -177,4 +186,6 @@ def _check_shape(vectors: Floats, dim: int) -> None:
 def _check_finite(rows: Floats) -> None:
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
-        raise VectorError(f"vector {int(bad.argmax())} holds NaN or infinity, and {int(bad.sum())} do in all")
+        raise VectorError(
+            f"vector {int(bad.argmax())} holds NaN or infinity, as do {int(bad.sum())} vectors in all"
+        )

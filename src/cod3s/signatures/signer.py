@@ -12,7 +12,7 @@ from cod3s.errors import EncoderError, SentenceError, UsageError
 from cod3s.options import BITS, SEED
 from cod3s.records import SentencePair, SignedSentence
 from cod3s.signatures import Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
-from cod3s.text import clean, for_embedding
+from cod3s.text import all_for_embedding, clean
 
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
@@ -21,7 +21,7 @@ FRAGILE_MARGIN = 1e-5
 
 @dataclass(frozen=True)
 class Signed:
-    """What `sign` gives back: the settings that made the signatures, the sentences, and their pairs."""
+    """The result of `sign`: the settings that made the signatures, the sentences, and their pairs."""
 
     encoder: str
     code: str
@@ -40,9 +40,9 @@ def sign(
     seed: int = SEED,
     with_pairs: bool = True,
 ) -> Signed:
-    """Signatures of `sentences` with margins, and (quadratic in their number) all pairs compared."""
+    """Signatures of `sentences` with margins, and a comparison of all pairs (quadratic in their number)."""
     if isinstance(sentences, str):
-        raise SentenceError("one sentence was given where a list of them is needed", hint="put it in a list")
+        raise SentenceError("a sentence was given where a list of sentences is needed", hint="put it in a list")
     texts = [clean(sentence) for sentence in sentences]
     encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
     code = code or random_code(bits, encoder.dim, seed)
@@ -82,7 +82,7 @@ def embed(encoder: Encoder, texts: Sequence[str]) -> Vectors:
     """Unit vectors of the texts in the form that is embedded: (texts, dim)."""
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
-    return encoder.encode([for_embedding(text) for text in texts])
+    return encoder.encode(all_for_embedding(texts))
 
 
 def encode_sentences(
@@ -95,9 +95,9 @@ def encode_sentences(
 
 
 def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
-    """The code a user asked for: `random`, or the folder of a fitted one, which must fit the encoder.
+    """The code a user asked for: `random`, or the folder of a code that was fitted for this encoder.
 
-    Without `bits` it has as many as it was fitted with; a random one has BITS of them.
+    Without `bits`, a fitted code keeps its number of bits, and a random code has BITS.
     """
     if name == "random":
         return random_code(BITS if bits is None else bits, encoder.dim, seed)
@@ -127,7 +127,7 @@ def open_encoder(id: str) -> Encoder:
             return encoder
         others.append(encoder.id)
     raise EncoderError(
-        f"the encoder {id} is not at hand" + (f", only {' and '.join(others)}" if others else ""),
+        f"the encoder {id} is not available" + (f", only {' and '.join(others)}" if others else ""),
         hint="open it with load_encoder and pass it to cod3s.load(…, encoder=…), or with --encoder",
     )
 

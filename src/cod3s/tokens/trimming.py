@@ -1,16 +1,14 @@
 """Trim a byte-level BPE tokenizer to the pieces that a corpus uses; any text stays readable, byte by byte."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import existing_file, read_json, write_json
+from cod3s.tokens.pieces import most_used
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN
 
-_BLOCK = 10_000  # texts tokenized together
 _LETTERS = {chr(number) for number in range(ord("!"), ord("~") + 1)}  # bytes that stand for themselves
 
 
@@ -28,13 +26,13 @@ def trim_byte_pieces(folder: Path, texts: Iterable[str], path: Path, size: int) 
         )
     content["pre_tokenizer"] = _with_prefix_space(content["pre_tokenizer"])
     merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in content["model"]["merges"]]
-    kept = _closed_under_merges(_most_used(content, texts), merges, content["model"]["vocab"], size)
+    kept = _closed_under_merges(_most_used_names(content, texts), merges, content["model"]["vocab"], size)
     special = [PAD, UNKNOWN, END]
     vocabulary = {name: number for number, name in enumerate([*special, *kept])}
     content["model"] |= {
         "vocab": vocabulary,
         "merges": [merge for merge in merges if {*merge, "".join(merge)} <= vocabulary.keys()],
-        "unk_token": UNKNOWN,  # the few bytes that the model never saw
+        "unk_token": UNKNOWN,  # for the few bytes that the model never saw
     }
     content["added_tokens"] = [_special_token(name, number) for number, name in enumerate(special)]
     write_json(path, {**content, "post_processor": None, "padding": None, "truncation": None})
@@ -47,25 +45,20 @@ def _with_prefix_space(pre_tokenizer: dict[str, Any]) -> dict[str, Any]:
     return {**pre_tokenizer, "pretokenizers": [_with_prefix_space(step) for step in steps]}
 
 
-def _most_used(content: dict[str, Any], texts: Iterable[str]) -> list[str]:
-    """The pieces that the texts use, most used first."""
+def _most_used_names(content: dict[str, Any], texts: Iterable[str]) -> list[str]:
     import json
 
     from tokenizers import Tokenizer
 
-    tokenizer, used = Tokenizer.from_str(json.dumps(content)), Counter[int]()
-    stream = iter(texts)
-    while block := list(islice(stream, _BLOCK)):
-        for encoding in tokenizer.encode_batch_fast(block, add_special_tokens=False):
-            used.update(encoding.ids)
+    tokenizer = Tokenizer.from_str(json.dumps(content))
     names = {number: name for name, number in content["model"]["vocab"].items()}
-    return [names[number] for number, _ in used.most_common() if number in names]
+    return [names[number] for number in most_used(tokenizer, texts) if number in names]
 
 
 def _closed_under_merges(
     wanted: Iterable[str], merges: list[tuple[str, ...]], known: dict[str, int], size: int
 ) -> list[str]:
-    """Bytes and wanted pieces with all that they are merged from, at most `size`, in the tokenizer's order."""
+    """Bytes, and wanted pieces with the pieces they are merged from: at most `size`, in the tokenizer's order."""
     parts = {"".join(merge): merge for merge in reversed(merges)}  # the first merge that makes a piece
     single = sorted((name for name in known if len(name) == 1), key=known.__getitem__)
     if missing := _LETTERS - set(single):

@@ -1,9 +1,8 @@
-"""Join text pieces, role tags and signature tokens into one vocabulary, with ids in this order."""
+"""Join text pieces, role tags and signature tokens, in this order, into one vocabulary."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from cod3s.errors import Cod3sError, SignatureError
 from cod3s.files.disk import existing_file, read_json, replaced_file, write_json
 from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
-from cod3s.tokens.pieces import open_pieces
+from cod3s.tokens.pieces import most_used, open_pieces
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
 _SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # their names in BERT-type tokenizers
@@ -94,7 +93,7 @@ class Vocabulary:
         self._ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
             raise Cod3sError("a tag or signature token is also a text piece", hint="choose other relation names")
-        self.unknown, self.end, self.pad = (self._ids[token] for token in (UNKNOWN, END, PAD))
+        self.unknown, self.end, self.pad = (self.id(token) for token in (UNKNOWN, END, PAD))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -164,7 +163,7 @@ def copy_pieces(tokenizer_file: Path, path: Path) -> None:
 
 
 def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, size: int) -> None:
-    """Write the `size` word pieces of a BERT-type tokenizer that are most common in the sentences as text pieces.
+    """Write as text pieces the `size` word pieces of a BERT-type tokenizer that are most common in the sentences.
 
     ASCII letters, digits and marks are always kept, so that rarer words can be written piece by piece.
     """
@@ -172,15 +171,11 @@ def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, si
 
     content = read_json(existing_file(tokenizer_file))
     known: dict[str, int] = content["model"]["vocab"]
-    tokenizer, used = Tokenizer.from_file(str(tokenizer_file)), Counter[int]()
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_padding()
-    stream = iter(sentences)
-    while block := list(islice(stream, 10_000)):
-        for encoding in tokenizer.encode_batch_fast(block, add_special_tokens=False):
-            used.update(encoding.ids)
     single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
     named = {number: name for name, number in known.items()}
-    common = (named[number] for number, _ in used.most_common())
+    common = (named[number] for number in most_used(tokenizer, sentences))
     names = list(dict.fromkeys([*_SPECIAL, *single, *common]))[:size]
     kept = {name: number for number, name in enumerate(sorted(names, key=known.__getitem__))}
     added = [

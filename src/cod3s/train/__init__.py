@@ -1,4 +1,4 @@
-"""Training: a prepared corpus → a run folder with checkpoints, logs and everything an export needs."""
+"""Train models on a prepared corpus."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,6 @@
-"""Batches of like length, in an order that the seed and the step alone decide.
+"""Make batches of similar length, in an order that depends only on the seed.
 
-Batch number i is the same whoever asks and whenever: that is what makes a resumed run equal an unbroken one, and
-lets several processes each take their share.
+Batch i is always the same, so a resumed run equals an uninterrupted one, and several processes can share the work.
 """
 
 import numpy as np
@@ -9,11 +8,13 @@ import numpy.typing as npt
 
 
 class BatchStream:
-    """An endless row of batches: each epoch draws its share of the examples and shuffles them, sorts stretches of
-    them by length and shuffles the batches. `self[i]` is the list of example numbers of batch i.
+    """An endless series of batches; `self[i]` is the list of example numbers of batch i.
+
+    Each epoch draws its share of the examples and shuffles them, sorts stretches of them by length, and shuffles
+    the batches.
     """
 
-    _STRETCH = 65_536  # examples sorted together: enough that a batch holds like lengths on both sides
+    _STRETCH = 65_536  # examples sorted together: enough for a batch to have similar lengths on both sides
 
     def __init__(
         self, lengths: npt.NDArray[np.int64], shares: npt.NDArray[np.float64], max_tokens: int, seed: int
@@ -47,7 +48,7 @@ class BatchStream:
         return [batches[number] for number in draw.permutation(len(batches))]
 
     def _like_batches(self, lengths: npt.NDArray[np.int64]) -> list[list[int]]:
-        """Rows with like lengths on both sides, each batch at most `max_tokens` when padded (or one row).
+        """Rows with similar lengths on both sides, each batch at most `max_tokens` when padded (or one row).
 
         Sorted by what is written, then by what is read: up and down in turn, so that neighbours stay alike.
         """

@@ -1,4 +1,4 @@
-"""Lessons: what one role of one relation is taught, pair by pair. Tables of pairs in, examples out."""
+"""What each role of a relation is taught, pair by pair."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,25 +41,25 @@ def lesson(
 ) -> Lesson:
     """The lesson of a role from the pairs whose order matches its direction of inference (section 3 of the paper).
 
-    So what comes before a given result is learned from the other relation's pairs, where the result is what the
-    speaker began with: p(source given signature) of `effect` from "EFFECT because CAUSE". A relation without
-    another one learns it from its own pairs.
+    For the inverse role, those are the pairs of the other relation, where the speaker began with the result:
+    p(source given signature) of `effect` is learned from "EFFECT because CAUSE". A relation without an inverse
+    uses its own pairs.
 
     With the source `hidden`, the signature is all that is known of a target, so it must be read; and the plain
     role learns how likely a target is by itself.
     """
-    name, own = tag(relation, role), tables[relation]
-    read = None if hidden else own.read
+    name, pairs = tag(relation, role), tables[relation]
+    read = None if hidden else pairs.read
     match role:
         case "plain":
-            return Lesson(name, read, None, (own.target,), share * own.shares)
+            return Lesson(name, read, None, (pairs.target,), share * pairs.shares)
         case "signature":
-            return Lesson(name, read, None, (own.signature,), share * own.shares)
+            return Lesson(name, read, None, (pairs.signature,), share * pairs.shares)
         case "sentence":
-            return Lesson(name, read, None, (own.signature, own.target), share * own.shares)
+            return Lesson(name, read, None, (pairs.signature, pairs.target), share * pairs.shares)
     other = tables.get(inverses.get(relation, ""))
     if other is None:
-        return Lesson(name, None, own.signature, (own.source,), share * own.shares)
+        return Lesson(name, None, pairs.signature, (pairs.source,), share * pairs.shares)
     return Lesson(name, None, other.source_signature, (other.target,), share * other.shares)
 
 
@@ -79,23 +79,23 @@ class Examples:
         self._lessons, self._words = list(lessons), vocabulary
         self._nothing = nothing  # what the encoder reads for an empty source
         self._starts = np.cumsum([0, *map(len, lessons)])
-        self.lengths = np.concatenate([self._lengths(own) for own in lessons])
-        self.shares = np.concatenate([own.shares for own in lessons])
+        self.lengths = np.concatenate([self._lengths(lesson) for lesson in lessons])
+        self.shares = np.concatenate([lesson.shares for lesson in lessons])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     def __getitem__(self, number: int) -> Example:
-        place = int(np.searchsorted(self._starts, number, side="right")) - 1
-        own, row = self._lessons[place], number - int(self._starts[place])
-        given = [self._words.id(own.tag), *(own.given[row] if own.given else [])]
-        written = [number for column in own.written for number in column[row]]
+        index = int(np.searchsorted(self._starts, number, side="right")) - 1
+        lesson, row = self._lessons[index], number - int(self._starts[index])
+        given = [self._words.id(lesson.tag), *(lesson.given[row] if lesson.given else [])]
+        written = [number for column in lesson.written for number in column[row]]
         labels = [IGNORED] * (len(given) - 1) + written + [self._words.end]
-        return Example(own.read[row] if own.read else self._nothing, given + written, labels)
+        return Example(lesson.read[row] if lesson.read else self._nothing, given + written, labels)
 
-    def _lengths(self, own: Lesson) -> npt.NDArray[np.int64]:
+    def _lengths(self, lesson: Lesson) -> npt.NDArray[np.int64]:
         """Tokens read and tokens written of each example, in its order: (examples, 2)."""
-        read = own.read.lengths if own.read else np.full(len(own), len(self._nothing))
-        columns = [*own.written, own.given] if own.given else own.written
+        read = lesson.read.lengths if lesson.read else np.full(len(lesson), len(self._nothing))
+        columns = [*lesson.written, lesson.given] if lesson.given else lesson.written
         written = np.sum([column.lengths for column in columns], axis=0) + 1  # the tag
         return np.stack([read, written], axis=1).astype(np.int64)

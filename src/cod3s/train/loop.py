@@ -1,4 +1,4 @@
-"""The training loop: transformers' Trainer with our batches, logs and time limit. A model in, a better one out."""
+"""The training loop: transformers' Trainer with our batches, logs and time limit."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from cod3s.train.curves import Log
 from cod3s.train.tensors import TensorBatches
 
 Report = Callable[[int, int, float, float], None]
-"""Called with step, last step, pairs a second and the newest loss."""
+"""Called with step, last step, pairs per second and the newest loss."""
 
 
 def fit(
@@ -28,16 +28,16 @@ def fit(
     clock: Callable[[], float],
     resume: bool,
     report: Report,
-    pairs_a_batch: float,
+    pairs_per_batch: float,
 ) -> tuple[dict[str, float], bool]:
-    """Train until the steps, the time or the patience is spent; the best weights end up in `model`.
+    """Train until the steps, the time or the patience run out; the best weights end up in `model`.
 
     `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
-    (the best and the last) and `log.csv` are in `folder`. Returned are the figures of the best weights, and
-    whether nothing is left to do: a run that is out of time can go on from its last checkpoint.
+    (the best and the last) and `log.csv` are in `folder`. Returns the figures of the best weights, and whether the
+    run is finished: if it ran out of time, it can go on from its last checkpoint.
     """
     transformers = quiet_transformers()
-    pairs_a_step = pairs_a_batch * config.accumulate * _processes()
+    pairs_per_step = pairs_per_batch * config.accumulate * _processes()
     arguments = _arguments(transformers, config, folder, len(train))
     trainer = _trainer_class(transformers, check)(
         model=model,
@@ -48,7 +48,7 @@ def fit(
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
             *_tensorboard(transformers, config, folder),
-            watch := _watch(transformers, Log(folder / "log.csv"), seconds, clock, report, pairs_a_step),
+            watch := _watch(transformers, Log(folder / "log.csv"), seconds, clock, report, pairs_per_step),
         ],
     )
     trainer.remove_callback(transformers.PrinterCallback)
@@ -69,8 +69,8 @@ def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[A
 
 def _last_checkpoint(folder: Path) -> str | None:
     """The newest whole checkpoint. Its state is written last, so one that a kill cut short has none, or half."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
-    for path in found:
+    steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
+    for _, path in sorted(steps.items(), reverse=True):
         with suppress(Cod3sError):
             read_json(path / "trainer_state.json")
             return str(path)
@@ -78,11 +78,12 @@ def _last_checkpoint(folder: Path) -> str | None:
 
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
+    steps = max(1, batches // (config.accumulate * _processes()))
     return transformers.TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
         per_device_eval_batch_size=1,
-        max_steps=max(1, batches // (config.accumulate * _processes())),
+        max_steps=min(steps, config.max_steps or steps),
         gradient_accumulation_steps=config.accumulate,
         learning_rate=config.learning_rate,
         lr_scheduler_type=config.schedule,
@@ -150,7 +151,7 @@ def _watch(
     seconds: float | None,
     clock: Callable[[], float],
     report: Report,
-    pairs_a_step: float,
+    pairs_per_step: float,
 ) -> Any:
     """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
 
@@ -171,7 +172,7 @@ def _watch(
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             spent = clock() - self.start
-            self.rate = pairs_a_step * (state.global_step - self.first_step) / max(spent, 1e-9)
+            self.rate = pairs_per_step * (state.global_step - self.first_step) / max(spent, 1e-9)
             report(state.global_step, state.max_steps, self.rate, self.loss)
             if seconds is not None and _any_process(spent > seconds, args.device):
                 self.out_of_time = True

@@ -1,4 +1,4 @@
-"""The pairs of a corpus as token ids, held compactly: a few dozen bytes a pair. Shards in, ids out."""
+"""Hold the pairs of a corpus as token ids, in a few dozen bytes per pair."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -64,8 +64,8 @@ class Ragged:
 
     def __getitem__(self, row: int) -> list[int]:
         end = int(self._ends[row])
-        found: list[int] = self._flat[end - int(self.lengths[row]) : end].tolist()
-        return found
+        ids: list[int] = self._flat[end - int(self.lengths[row]) : end].tolist()
+        return ids
 
 
 class PairTable:

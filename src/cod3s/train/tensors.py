@@ -1,4 +1,4 @@
-"""Examples → padded tensors, one batch at a time."""
+"""Turn examples into padded tensors, one batch at a time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -71,8 +71,8 @@ class TensorBatches:
 def padding_share(batches: TensorBatches, number: int, pad_written: int) -> float:
     """The share of decoder and encoder positions that are padding, over the first `number` batches."""
     real = whole = 0
-    for place in range(min(number, len(batches))):
-        batch = batches[place]
+    for index in range(min(number, len(batches))):
+        batch = batches[index]
         whole += batch["attention_mask"].numel()
         real += int(batch["attention_mask"].sum())
         if (written := batch.get("decoder_input_ids")) is not None:

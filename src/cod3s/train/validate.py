@@ -1,6 +1,6 @@
-"""Validation: what the model has learned of each role, on held-out pairs, without label smoothing.
+"""Measure what a model has learned of each role, on held-out pairs and without label smoothing.
 
-A model and batches by role in, named figures out. Losses are per token, in nats, text and signature apart.
+Losses are in nats per token, with text and signature apart.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabul
 
 
 def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
-    """The share of held-out bits that are the commoner one of their place in `train`: what guessing gets."""
+    """The share of held-out bits that equal the commoner bit at their position in `train`: what guessing gets."""
 
     def bits(signatures: Sequence[str]) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
-        return found
+        rows: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
+        return rows
 
     return float((bits(held_out) == (bits(train).mean(axis=0) > 0.5)).mean())
 
@@ -68,9 +68,9 @@ class _Counts:
         self._sum(f"{role}_bit_accuracy", right, asked)
 
     def figures(self) -> dict[str, float]:
-        found = {name: value / count for name, (value, count) in self._sums.items() if count}
+        means = {name: value / count for name, (value, count) in self._sums.items() if count}
         losses = [sums for name, sums in self._sums.items() if name.endswith("_loss")]
-        return {"loss": sum(value for value, _ in losses) / sum(count for _, count in losses), **found}
+        return {"loss": sum(value for value, _ in losses) / sum(count for _, count in losses), **means}
 
     def _sum(self, name: str, value: Any, count: Any) -> None:
         sums = self._sums.setdefault(name, [0.0, 0.0])

@@ -1,6 +1,7 @@
 """The routes of the JSON API. `explorer` does their work; `queue` decides when."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -17,6 +18,7 @@ from cod3s.web.limits import Limits
 from cod3s.web.queue import JsonLines, WorkQueue
 from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of, bounded
 from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
+from cod3s.web.together import Together
 
 UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and still stoppable in between
 _REASONS = {
@@ -45,11 +47,14 @@ def _add_answers(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
     asked, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
+    alone = partial(explorer.answer, group=UNSEEN_GROUP)
+    together: Together[GenerateRequest, Any] = Together(queue, alone, explorer.answer_all)
 
     @router.post("/api/generate", response_model=AnswerSet, **_takes(asked))
     async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
-        return _unless_gone(await queue.finish(explorer.answer(body, group=UNSEEN_GROUP), request.receive))
+        key, most = explorer.settings_key(body), max(1, limits.together // body.options().k)
+        return _unless_gone(await together.finish(body, key, most, request.receive))
 
     @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Response:

@@ -1,6 +1,6 @@
 """The work behind the explorer's routes: answer, compare, select, show bins and maps."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -75,6 +75,28 @@ class Explorer:
             signatures=self._wanted_bins(asked),
             group=group,
         )
+
+    def answer_all(self, asked: Sequence[GenerateRequest]) -> list[AnswerSet]:
+        """The same sets for several requests whose `settings_key` is equal, decoded together."""
+        first = asked[0]
+        sources = [(request.text, self._wanted_bins(request)) for request in asked]
+        sets = self._generator.generate_many(
+            sources, first.relation, system=first.system, options=first.options(), batch=len(sources)
+        )
+        return list(sets)
+
+    def settings_key(self, asked: GenerateRequest) -> Hashable:
+        """Equal for requests that can be decoded together and then get the answers that they get alone.
+
+        Samples depend on what else is drawn, so the key of a request for them equals no other.
+        """
+        system = find_system(asked.system)
+        system.require_undecided(asked.model_fields_set)
+        options = system.configure(asked.options())
+        if options.search == "sample":
+            return object()
+        chooses_bins = asked.signatures is not None or asked.like is not None
+        return asked.relation, asked.system, options, chooses_bins
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
         """The two stages beside plain beam search. None after each step, the comparison at the end."""

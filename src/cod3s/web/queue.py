@@ -6,7 +6,7 @@ Work runs in threads, one step at a time, so that the server keeps listening and
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import anyio
@@ -39,6 +39,26 @@ class WorkQueue:
         self._capacity, self._seconds = limits.at_once + limits.waiting, limits.seconds
         self.taken = 0  # requests at work and waiting
 
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the queue; an error if it is full."""
+        if self.taken >= self._capacity:
+            raise _busy()
+        self.taken += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait until the engine is free for one more, however long it takes."""
+        await self._free.acquire()
+        try:
+            yield
+        finally:
+            self._free.release()
+
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn at the engine; an error if too many wait, or too long, or if the work takes too long.
@@ -46,31 +66,38 @@ class WorkQueue:
         Waiting does not count against the time for the work: otherwise a long queue would give turns to requests
         that have no time left, and all work would be wasted.
         """
-        if self.taken >= self._capacity:
-            raise _busy()
-        self.taken += 1
-        try:
-            await self._wait()
+        with self.place():
+            await self.within_waiting(self._free.acquire())
             try:
-                with anyio.fail_after(self._seconds):
+                with self._working():
                     yield
-            except TimeoutError:
-                raise RefusedError(
-                    504,
-                    f"this took longer than {self._seconds:g} seconds",
-                    hint="ask for fewer answers or a narrower beam, or try later",
-                ) from None
             finally:
                 self._free.release()
-        finally:
-            self.taken -= 1
 
-    async def _wait(self) -> None:
+    async def within_waiting(self, start: Awaitable[None]) -> None:
+        """Wait for the start of the work; an error if that takes too long."""
         try:
             with anyio.fail_after(self._seconds):
-                await self._free.acquire()
+                await start
         except TimeoutError:
             raise _busy() from None
+
+    async def within_working(self, end: Awaitable[None]) -> None:
+        """Wait for the end of the work; an error if that takes too long."""
+        with self._working():
+            await end
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        try:
+            with anyio.fail_after(self._seconds):
+                yield
+        except TimeoutError:
+            raise RefusedError(
+                504,
+                f"this took longer than {self._seconds:g} seconds",
+                hint="ask for fewer answers or a narrower beam, or try later",
+            ) from None
 
     async def finish(self, steps: Iterator[Step], receive: Receive) -> Step | None:
         """The last step of the work; None if the client went away before it."""

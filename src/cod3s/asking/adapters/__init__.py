@@ -1,1 +1,1 @@
-"""Generators that ask other people's models."""
+"""Generators for models of transformers and for completion servers."""

@@ -22,14 +22,14 @@ _HINTS = {
     404: "check the address (it mostly ends in /v1) and the model's name",
     429: "the server is busy or your quota is used up: ask later, or with fewer calls",
 }
-_PASSING = {408, 409, 425, 429, 500, 502, 503, 504}  # worth asking again
+_TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504}  # worth asking again
 _LONGEST_WAIT = 60.0  # seconds, whatever a server's Retry-After says
 _CHARACTERS_PER_TOKEN = 4  # where a server does not count
 _THOUGHTS = re.compile(r"^\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ServerError(Cod3sError):
-    """A server that did not answer as it should; `final` where asking again would not help."""
+    """A server that did not answer as it should; `final` if asking again would not help."""
 
     def __init__(self, message: str, hint: str = "", *, final: bool = False) -> None:
         super().__init__(message, hint)
@@ -38,7 +38,7 @@ class ServerError(Cod3sError):
 
 @dataclass
 class _Ledger:
-    """What is shared by all calls to a server: tokens, whether it ever answered, and whether it knows `n`."""
+    """Shared by all calls to a server: tokens spent, whether it ever answered, and whether it accepts `n`."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -54,7 +54,7 @@ class CompletionServer:
 
     `url` is the address up to `/completions`, mostly ending in /v1, which is added to a bare host. `chat` sends
     the prompt as a user's message. With `seed` each call sends the next number, so that a server that obeys it
-    repeats a whole run. A call that fails in passing is repeated up to `retries` times, after growing pauses.
+    repeats a whole run. A call that fails temporarily is repeated up to `retries` times, after growing pauses.
     """
 
     url: str
@@ -108,7 +108,7 @@ class CompletionServer:
         return choices
 
     def _post(self, request: dict[str, Any]) -> Any:
-        """The server's answer; failures that may pass are repeated after a pause."""
+        """The server's answer; after a temporary failure, the call is repeated after a pause."""
         httpx = require("httpx", "http")
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         for attempt in range(self.retries + 1):
@@ -129,7 +129,7 @@ class CompletionServer:
         raise AssertionError("the last attempt returns or raises")
 
     def _unreachable(self, error: Exception, never_answers: bool) -> ServerError:
-        """A server that never answered is not there; one that did may come back."""
+        """A server that never answered is taken as missing; a server that did answer may come back."""
         return ServerError(
             f"{self.address} did not answer: {error or type(error).__name__}",
             hint="check that the server runs and that the address is right, or allow it more time with --timeout",
@@ -140,7 +140,7 @@ class CompletionServer:
         return ServerError(
             f"{self.address} answered {answer.status_code}: {_message(answer)}",
             hint=_HINTS.get(answer.status_code, ""),
-            final=answer.status_code not in _PASSING,
+            final=answer.status_code not in _TEMPORARY,
         )
 
     def _request(self, prompt: str, samples: int) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class CompletionServer:
         except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             wanted = "completions with log-probabilities" if self.with_scores else "completions"
             raise ServerError(
-                f"{self.address} answered something else than {wanted}", hint=f"it begins {answer.text[:120]!r}"
+                f"{self.address} did not answer with {wanted}", hint=f"it begins {answer.text[:120]!r}"
             ) from error
 
     def _score(self, choice: dict[str, Any]) -> float:

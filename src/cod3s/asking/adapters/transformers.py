@@ -13,7 +13,7 @@ _SEEDING = Lock()  # the random state belongs to the whole process; calls from t
 
 @dataclass(frozen=True, kw_only=True)
 class _Sampler:
-    """Sampling options; the draws depend on `seed` and the number of the call alone."""
+    """Sampling options; the draws depend only on `seed` and the number of the call."""
 
     samples: int = 8
     max_new_tokens: int = 64

@@ -22,7 +22,7 @@ HELD = 0
 
 @dataclass(frozen=True)
 class Automata:
-    """The tables of a batch: a row has one list of sets, and numbers the states of all of them together."""
+    """The tables of a batch: each row has a list of sets, with the states of all its sets numbered together."""
 
     tokens: Ints  # (rows, columns): the tokens of its alternatives; -1 in column 0, which is for any other token
     steps: Ints  # (rows, states, columns): the next state
@@ -44,7 +44,7 @@ def build_automata(rows: Sequence[Sequence[Alternatives]]) -> Automata:
 
 
 def _row(sets: Sequence[Alternatives]) -> Automata:
-    """The tables of one row, without its dimension."""
+    """The tables of one row, without the dimension of rows."""
     for alternatives in sets:
         if not alternatives or not all(alternatives):
             raise Cod3sError("a constraint needs alternatives of one token or more each")

@@ -28,7 +28,7 @@ class Choice:
 
 
 class Chooser(Protocol):
-    """What tells one search from another."""
+    """The step that differs between searches."""
 
     def choose(self, log_probs: Any, scores: Any, left: int) -> Choice:
         """Twice the list's width of continuations, so that enough go on where half of them end.
@@ -38,7 +38,7 @@ class Chooser(Protocol):
         """
 
     def follow(self, parents: Any, tokens: Any) -> None:
-        """These continuations, (lists, width), are the hypotheses from now on."""
+        """Take these continuations, (lists, width), as the hypotheses from now on."""
 
     def keep(self, lists: Any) -> None:
         """Go on with these lists only."""
@@ -146,7 +146,7 @@ _Tensors = TypeVar("_Tensors", _Running, _Finished)
 
 
 class _Search:
-    """One batch of requests on its way."""
+    """The search for one batch of requests."""
 
     def __init__(
         self, model: TorchModel, requests: Sequence[Request], chooser: Chooser, *, lists: int, width: int

@@ -50,7 +50,7 @@ def constrained_beam_search(
 
 
 class _Banks:
-    """Chooses round robin among the banks, the one that lacks least first."""
+    """Chooses round robin among the banks, starting with the bank that lacks least."""
 
     def __init__(self, rows: Sequence[Sequence[Alternatives]], beam: int, end: int, boundaries: Any) -> None:
         tables = build_automata(rows)
@@ -101,11 +101,11 @@ class _Banks:
         return after.masked_fill((self._missing[rows, states] == 0) & over[:, :, None], HELD)
 
     def _lack(self, states: Any) -> tuple[Any, Any]:
-        """(lists, n) each: tokens that these hypotheses lack at the very least, and as many as surely suffice.
+        """(lists, n) each: the fewest tokens that these hypotheses lack, and a number that surely suffices.
 
-        Enough is what all sets take that are not held, less the one that is nearest: only one word at a time is
-        sure to be finished, and then the next one can be begun. So some token always lowers it, whereas a sum over
-        sets can get stuck (of "fire" and "fireman", each undoes the other).
+        What suffices is the sum over all sets that are not held, less the progress in the nearest one: only one
+        word at a time is sure to be finished before the next begins. So some token always lowers it, whereas a sum
+        of what is missing in each set can get stuck (of "fire" and "fireman", each undoes the other).
         """
         rows = torch.arange(len(states))[:, None, None]
         missing, whole = self._missing[rows, states], self._whole[rows, states]

@@ -1,7 +1,7 @@
 """Diverse beam search (Vijayakumar et al. 2016, arXiv 1610.02424): groups of beams that avoid each other.
 
-The groups take their tokens in turn; a token costs a group `penalty` for every
-hypothesis of an earlier group that has just taken it at the same position (the Hamming diversity of the paper).
+The groups take their tokens in turn; a token costs a group `penalty` for every hypothesis of an earlier group that
+has just taken it at the same position (the Hamming diversity of the paper).
 """
 
 from collections.abc import Iterable, Sequence

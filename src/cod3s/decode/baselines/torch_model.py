@@ -63,7 +63,7 @@ def _open_network(path: Path, class_name: str) -> Any:
 
 
 class Decoding:
-    """Requests with prefixes of one length under way, `beams` hypotheses each, in order of request."""
+    """Requests in progress: prefixes of equal length, `beams` hypotheses each, in order of request."""
 
     def __init__(self, model: TorchModel, requests: Sequence[Request], beams: int) -> None:
         self._network, self._beams = model.network, beams
@@ -74,7 +74,7 @@ class Decoding:
         encoded = self._network.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
         self._source, self._mask = encoded.last_hidden_state, mask
         cache, log_probs = self._forward(torch.tensor([request.prefix for request in requests]), None)
-        # The prefix is read once per request; its beams only part after it.
+        # The prefix is read once per request; its beams differ only after it.
         cache.batch_repeat_interleave(beams)
         self._cache = cache
         self._source, self._mask, self.log_probs = (  # log_probs: (requests * beams, vocabulary)

@@ -31,19 +31,19 @@ class Assignment:
         """How many statements one rater gets, as long as there are enough to rate."""
         return min(self.per_rater, len(self.items)) + len(self.checks)
 
-    def next(self, rater: str, given: Sequence[str], load: Mapping[str, int]) -> str | None:
+    def next(self, rater: str, assigned: Sequence[str], load: Mapping[str, int]) -> str | None:
         """The next item of `rater`, or None at the end.
 
-        `given` are the rater's items so far, `load` is the number of raters per item. No item gets extra raters
+        `assigned` are the rater's items so far, `load` is the number of raters per item. No item gets extra raters
         until every item has enough; until then, a rater who has only such items left is done.
         """
-        position = len(given) + 1
+        position = len(assigned) + 1
         if position > self.total:
             return None
-        seen = [item for item in given if item in self._known_checks]
+        seen = [item for item in assigned if item in self._known_checks]
         if position in self.check_positions(rater):
             return sorted(self.checks, key=lambda check: self._draw(rater, check))[len(seen)]
-        free = set(self.items).difference(given)
+        free = set(self.items).difference(assigned)
         if any(load.get(item, 0) < self.raters_per_item for item in self.items):
             free = {item for item in free if load.get(item, 0) < self.raters_per_item}
         if not free:
@@ -51,7 +51,7 @@ class Assignment:
         return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
 
     def check_positions(self, rater: str) -> set[int]:
-        """The positions of the checks for `rater`, from 1: one at random in each of as many equal stretches."""
+        """The positions of the checks for `rater`, from 1: a random one in each of as many equal stretches."""
         generator = random.Random(f"{self.seed} {rater} places")
         number = len(self.checks)
         bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []

@@ -55,7 +55,7 @@ ASSIGNMENTS = Table(
     METADATA,
     Column("rater", ForeignKey("raters.id"), primary_key=True),
     Column("item", String, primary_key=True),
-    Column("place", Integer, nullable=False),  # in the rater's own order, from 1
+    Column("place", Integer, nullable=False),  # in the rater's order, from 1
     Column("at", String, nullable=False),
     UniqueConstraint("rater", "place"),
 )
@@ -85,7 +85,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        # SQLite makes writers poll for their turn; a lock spares the threads of this process that.
+        # SQLite makes writers poll for their turn; with a lock, the threads of this process need not.
         self._turn = Lock()
 
     @contextmanager
@@ -98,7 +98,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A transaction without any concurrent writer: what it reads stays true until it commits.
 
-        One lock for all writers is enough: a rating takes only as long as the disk, and people click slower.
+        One lock for all writers is enough: a rating takes one write to the disk, and people click more slowly.
         """
         with self._turn, self._engine.connect().execution_options(writing=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from cod3s.errors import Cod3sError
 from cod3s.judge.collect.assignment import assignment_of
-from cod3s.judge.collect.rating_store import Given, Store
+from cod3s.judge.collect.rating_store import AssignedItem, Store
 from cod3s.judge.study.folder import Item, Rater, Rating, Study
 from cod3s.judge.study.identities import as_text, new_id, new_token, timestamp, token_hash
 from cod3s.serving.refusals import RefusedError
@@ -77,19 +77,21 @@ class RatingService:
         """The statement at a position that the rater has reached, with the score they gave."""
         return self._shown(self._at(rater, position))
 
-    def rate(self, rater: Rater, position: int, score: int, seconds: float, key: str, given: str = "") -> Standing:
+    def rate(
+        self, rater: Rater, position: int, score: int, seconds: float, key: str, assigned_at: str = ""
+    ) -> Standing:
         """Save a score and continue; when this returns, it is on the disk. A `key` sent again changes nothing.
 
-        `given` is that of the statement that was shown: if another has taken its place, nothing is saved.
+        `assigned_at` is the `given` of the statement that was shown: if another has replaced it, nothing is saved.
         """
         if score not in range(len(self.study.scale)):
             raise Cod3sError(f"the score {score} is not on the scale from 0 to {len(self.study.scale) - 1}")
         assigned = self._at(rater, position)
-        if given and given != assigned.at:
+        if assigned_at and assigned_at != assigned.at:
             raise RefusedError(
                 409,
                 "this statement was open for too long and went to someone else",
-                hint="rate the one that is shown now",
+                hint="rate the statement that is shown now",
             )
         return self._continue(rater, Rating(rater.id, assigned.item, score, seconds, timestamp(), key=key))
 
@@ -99,30 +101,30 @@ class RatingService:
         return token
 
     def _continue(self, rater: Rater, after: Rating | None) -> Standing:
-        def choose(given: Sequence[str], load: Mapping[str, int]) -> str | None:
+        def choose(assigned: Sequence[str], load: Mapping[str, int]) -> str | None:
             # A rater who has received the code is done, even if an item has become free since.
-            return None if rater.finished else self.assignment.next(rater.id, given, load)
+            return None if rater.finished else self.assignment.next(rater.id, assigned, load)
 
         free_before = as_text(datetime.now(timezone.utc) - timedelta(minutes=self.study.claim_minutes))
-        current = self._store.give(rater.id, choose, free_before=free_before, after=after)
-        given = self._store.given(rater.id)
-        rated = sum(assigned.score is not None for assigned in given)
+        current = self._store.assign_next(rater.id, choose, free_before=free_before, after=after)
+        assigned = self._store.assigned(rater.id)
+        rated = sum(item.score is not None for item in assigned)
         if current is not None:
             return Standing(rater.name, rated, self.assignment.total, self._shown(current), None)
         if not rater.finished:
             self._store.finish(rater.id)
-        return Standing(rater.name, rated, len(given), None, self._ending(rater))
+        return Standing(rater.name, rated, len(assigned), None, self._ending(rater))
 
-    def _at(self, rater: Rater, position: int) -> Given:
-        given = self._store.given(rater.id)
-        if not 1 <= position <= len(given):
+    def _at(self, rater: Rater, position: int) -> AssignedItem:
+        assigned = self._store.assigned(rater.id)
+        if not 1 <= position <= len(assigned):
             raise RefusedError(
                 404, f"statement {position} has not been reached", hint="rate those before it first"
             )
-        return given[position - 1]
+        return assigned[position - 1]
 
-    def _shown(self, given: Given) -> Shown:
-        return Shown(given.position, self._statements[given.item], given.score, given.at)
+    def _shown(self, assigned: AssignedItem) -> Shown:
+        return Shown(assigned.position, self._statements[assigned.item], assigned.score, assigned.at)
 
     def _ending(self, rater: Rater) -> Ending:
         code = self.study.completion_code

@@ -31,7 +31,7 @@ Choose = Callable[[Sequence[str], Mapping[str, int]], str | None]
 
 
 @dataclass(frozen=True)
-class Given:
+class AssignedItem:
     """An item that was assigned to a rater, and how they rated it."""
 
     item: str
@@ -96,31 +96,33 @@ class Store:
             rows = connection.execute(select(RATERS).order_by(RATERS.c.created, RATERS.c.id)).mappings().all()
         return [_rater(row) for row in rows]
 
-    def given(self, rater: str) -> list[Given]:
+    def assigned(self, rater: str) -> list[AssignedItem]:
         """The items assigned to `rater`, in order; only the last may be unrated."""
         with self._database.reading() as connection:
-            return _given(connection, rater)
+            return _assigned(connection, rater)
 
-    def give(self, rater: str, choose: Choose, *, free_before: str, after: Rating | None = None) -> Given | None:
-        """The item that `rater` rates next: the one still open, or the choice of `choose`; None for no more.
+    def assign_next(
+        self, rater: str, choose: Choose, *, free_before: str, after: Rating | None = None
+    ) -> AssignedItem | None:
+        """The item that `rater` rates next: their open item, or the choice of `choose`; None for no more.
 
-        The rating `after` which they continue is saved first, in the same transaction. Items count as taken if
+        The rating `after`, if any, is saved first, in the same transaction. Items count as taken if
         they are rated or were assigned since `free_before`. If the rater's open item was assigned before that,
         the choice is made again, because others may have rated it in the meantime.
         """
         with self._database.writing() as connection:
             if after is not None:
                 _rate(connection, after)
-            given = _given(connection, rater)
-            if given and given[-1].score is None:
-                if given[-1].at >= free_before:
-                    return given[-1]
-                taken_back = and_(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == given.pop().item)
+            assigned = _assigned(connection, rater)
+            if assigned and assigned[-1].score is None:
+                if assigned[-1].at >= free_before:
+                    return assigned[-1]
+                taken_back = and_(ASSIGNMENTS.c.rater == rater, ASSIGNMENTS.c.item == assigned.pop().item)
                 connection.execute(delete(ASSIGNMENTS).where(taken_back))
-            item = choose([earlier.item for earlier in given], _load(connection, free_before))
+            item = choose([earlier.item for earlier in assigned], _load(connection, free_before))
             if item is None:
                 return None
-            new = Given(item, len(given) + 1, timestamp())
+            new = AssignedItem(item, len(assigned) + 1, timestamp())
             row = {"rater": rater, "item": new.item, "place": new.position, "at": new.at}
             connection.execute(insert(ASSIGNMENTS).values(row))
         return new
@@ -168,7 +170,7 @@ def _rater(row: Mapping[Any, Any]) -> Rater:
     return Rater(**{**row, "external": row["external"] or ""})
 
 
-def _given(connection: Connection, rater: str) -> list[Given]:
+def _assigned(connection: Connection, rater: str) -> list[AssignedItem]:
     same = and_(RATINGS.c.rater == ASSIGNMENTS.c.rater, RATINGS.c.item == ASSIGNMENTS.c.item)
     wanted = (
         select(ASSIGNMENTS.c.item, ASSIGNMENTS.c.place.label("position"), ASSIGNMENTS.c.at, RATINGS.c.score)
@@ -176,7 +178,7 @@ def _given(connection: Connection, rater: str) -> list[Given]:
         .where(ASSIGNMENTS.c.rater == rater)
         .order_by(ASSIGNMENTS.c.place)
     )
-    return [Given(**row) for row in connection.execute(wanted).mappings()]
+    return [AssignedItem(**row) for row in connection.execute(wanted).mappings()]
 
 
 def _load(connection: Connection, free_before: str) -> dict[str, int]:
@@ -196,7 +198,7 @@ def _load(connection: Connection, free_before: str) -> dict[str, int]:
 
 
 def _rate(connection: Connection, rating: Rating) -> None:
-    """Save a rating in place of the rater's earlier one; a key that was saved before changes nothing."""
+    """Save a rating instead of the rater's earlier one; a key that was saved before changes nothing."""
     revisions = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
     if rating.key and connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).first():
         return

@@ -37,7 +37,7 @@ class ServerOptions:
 
     host: str = "127.0.0.1"
     allowed_hosts: Sequence[str] = ()  # further names that the server answers to
-    prolific: bool = False  # raters come from Prolific and from nowhere else
+    prolific: bool = False  # raters come only from Prolific
     admin_token_hash: str = ""  # replaces that of the study
     max_body: int = 16 * 1024
     in_flight: int = 64

@@ -53,7 +53,7 @@ class Imported:
 def import_ratings(
     store: Store, study: Study, items: Sequence[Item], rows: Iterable[Incoming | BadRow], *, skip_bad: bool = False
 ) -> Imported:
-    """Save the ratings; if one row is bad, none is saved, unless bad rows are to be skipped."""
+    """Save the ratings; if a row is bad, nothing is saved, unless bad rows are to be skipped."""
     good, bad = check(rows, study, items)
     if bad and not skip_bad:
         raise FileFormatError(

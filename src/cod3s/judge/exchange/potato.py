@@ -70,13 +70,14 @@ def _read_state(file: Path) -> Iterator[Incoming | BadRow]:
     if not isinstance(content, dict) or not isinstance(content.get("instance_id_to_label_to_value"), dict):
         raise FileFormatError(f"{file} is not the state of a Potato annotator")
     rater = str(content.get("user_id") or file.parent.name)
-    times = content.get("instance_id_to_behavioral_data") or {}
+    times = content.get("instance_id_to_behavioral_data")
+    times = times if isinstance(times, dict) else {}
     for item, labels in content["instance_id_to_label_to_value"].items():
         location = f"{file.parent.name}/{file.name}, item {item}"
         try:
             scores = [(label["name"], value) for label, value in labels if label["schema"] == _SCHEME]
             seconds = float((times.get(item) or {}).get("total_time_ms") or 0) / 1000
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             yield BadRow(location, f"not an annotation of this study ({error!r})")
             continue
         yield _incoming(location, rater, str(item), [name for name, value in scores if _is_chosen(value)], seconds)
@@ -96,7 +97,7 @@ def _read_line(location: str, line: str, folder: str) -> Incoming | BadRow:
         chosen = [name for name, value in labels[_SCHEME].items() if _is_chosen(value)]
         time = (record.get("behavioral_data") or {}).get("time_string") or ""
         rater, item = str(record.get("user_id") or folder), str(record.get("instance_id") or record["id"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return BadRow(location, f"not an annotation of this study ({error!r})")
     return _incoming(location, rater, item, chosen, _seconds(time))
 

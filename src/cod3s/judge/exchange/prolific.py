@@ -1,4 +1,4 @@
-"""Export what Prolific needs to send raters to `cod3s judge serve`, and the list of whom to pay afterwards.
+"""Export what Prolific needs to send raters to `cod3s judge serve`, and the list of people to pay afterwards.
 
 prolific/
   prolific-study.json    the body of the API call that creates the study; the web form has the same fields

@@ -99,7 +99,7 @@ def safe_cell(value: Any) -> Any:
 def read_ratings(path: Path) -> Iterator[Incoming | BadRow]:
     """Ratings of a .csv, .tsv or .jsonl file with `rater`, `item`, `score` and maybe `seconds`.
 
-    Other columns, such as those of our own export, are ignored.
+    Other columns, such as those of our export, are ignored.
     """
     with open_text(path) as stream:
         table = Table(stream, str(path), kind_of(path) or "csv")
@@ -111,7 +111,7 @@ def read_ratings(path: Path) -> Iterator[Incoming | BadRow]:
             rater, item, score = ("" if (value := field(row)) is None else str(value).strip() for field in fields)
             try:
                 seconds = float((time(row) if time else 0) or 0)
-            except ValueError:
+            except (ValueError, TypeError, OverflowError):
                 yield BadRow(location, f"{time(row) if time else ''!r} is not a time in seconds")
                 continue
             yield Incoming(location, rater, item, score, seconds)

@@ -95,7 +95,7 @@ def held_out_mean(answers: Sequence[RatedAnswer], number: int) -> float | None:
 
 
 def _chosen_mean(pairs: Sequence[tuple[float, int]], number: int) -> float:
-    """The mean of the second parts where the first are highest; ties at the border share the places left."""
+    """The mean of the second numbers where the first are highest; ties at the border share what is left."""
     number = min(number, len(pairs))
     border = sorted((by for by, _ in pairs), reverse=True)[number - 1]
     above = [score for by, score in pairs if by > border]

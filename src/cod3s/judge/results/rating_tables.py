@@ -1,7 +1,7 @@
 """The tables of a study's report, the paper's table 4 first.
 
-A figure is bold if no other system is significantly better. The paper's published figures have their own column:
-they come from other models and other raters.
+A figure is bold if no other system is significantly better. The paper's figures are in a separate column,
+because they come from other models and other raters.
 """
 
 from collections.abc import Mapping, Sequence

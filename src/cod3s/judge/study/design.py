@@ -71,12 +71,12 @@ class Made:
 
     @property
     def raters_needed(self) -> int:
-        """The smallest number of raters that suffices."""
+        """The smallest number of raters that is enough."""
         return raters_needed(self.study, self.items)
 
 
 def raters_needed(study: Study, items: Sequence[Item]) -> int:
-    """The smallest number of raters who can rate every item often enough; one more may have to fill a gap."""
+    """The smallest number of raters who can rate every item often enough; it may take one more to fill a gap."""
     rated = sum(item.kind != CHECK for item in items)
     return ceil(rated * study.raters_per_item / study.per_rater)
 

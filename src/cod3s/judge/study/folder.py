@@ -5,10 +5,12 @@ Ratings live in the store.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import read_json, read_json_lines, replaced_folder, write_json, write_json_lines
 
 STUDY_FILE = "study.json"
@@ -33,8 +35,8 @@ class Credit:
 class Item:
     """One statement to rate, once for all systems that wrote it.
 
-    `label` is `right` or `wrong` if the statement is a gold alternative. An answer that happens to be one has both
-    `of` and `label`, so select gold items by their label, not by their kind.
+    `label` is `right` or `wrong` if the statement is a gold alternative. An answer that is also gold has both `of`
+    and `label`, so select gold items by their label, not by their kind.
     """
 
     id: str
@@ -95,7 +97,7 @@ class Rater:
 
 @dataclass(frozen=True)
 class Rating:
-    """One score that one rater gave. `key` names the click: the same key saved twice is saved once."""
+    """A score by a rater. `key` names the click: a key that is sent twice is saved once."""
 
     rater: str
     item: str
@@ -110,9 +112,9 @@ def write_study(folder: Path, study: Study, items: Sequence[Item]) -> None:
     """Write a new study folder, all or nothing; an error if the folder is not empty."""
     if folder.exists() and any(folder.iterdir()):
         raise Cod3sError(f"{folder} is not empty", hint="choose a new folder: a study cannot be overwritten")
-    with replaced_folder(folder) as partial:
-        write_json(partial / STUDY_FILE, asdict(study))
-        write_json_lines(partial / ITEMS_FILE, map(asdict, items))
+    with replaced_folder(folder) as unfinished:
+        write_json(unfinished / STUDY_FILE, asdict(study))
+        write_json_lines(unfinished / ITEMS_FILE, map(asdict, items))
 
 
 def read_study(folder: Path) -> Study:
@@ -127,23 +129,11 @@ def read_study(folder: Path) -> Study:
     if content["format"] > _FORMAT:
         raise FileFormatError(f"{folder} has the newer format {content['format']}", hint="upgrade cod3s")
     try:
-        return Study(
-            **{
-                **content,
-                "scale": tuple(content["scale"]),
-                "outputs": tuple(content["outputs"]),
-                "exclusion": Exclusion(**content["exclusion"]),
-            }
-        )
-    except (KeyError, TypeError) as error:
+        return parse_record(Study, content)
+    except (TypeError, ValueError) as error:
         raise FileFormatError(f"{folder / STUDY_FILE} does not describe a study ({error})") from error
 
 
 def read_items(folder: Path) -> list[Item]:
     """The items of the study in `folder`, in the study's order."""
-    return list(read_json_lines(folder / ITEMS_FILE, _item, "an item"))
-
-
-def _item(content: Any) -> Item:
-    credits = tuple(Credit(**credit) for credit in content["of"])
-    return Item(**{**content, "of": credits, "expected": tuple(content["expected"])})
+    return list(read_json_lines(folder / ITEMS_FILE, partial(parse_record, Item), "an item"))

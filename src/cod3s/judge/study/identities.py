@@ -17,7 +17,7 @@ _CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
 
 
 def new_token() -> str:
-    """A token that nobody can guess, fit for a link."""
+    """A token that nobody can guess and that fits in a link."""
     return secrets.token_urlsafe(24)
 
 
@@ -32,7 +32,7 @@ def new_code() -> str:
 
 
 def token_hash(token: str) -> str:
-    """What is stored in place of `token`."""
+    """The hash that is stored instead of `token`."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -44,7 +44,7 @@ def matches(token: str, stored: str) -> bool:
 def pseudonyms(study: Study, raters: Iterable[Rater]) -> dict[str, str]:
     """The pseudonym of every rater, by id: the same in every export and report of the study.
 
-    It is made from the random id in the store, which no export shows, so nobody can test whether a given name or
+    It is made from the random id in the store, which no export shows, so nobody can test whether a name or a
     Prolific id belongs to it.
     """
     return {rater.id: _pseudonym(study, rater) for rater in raters}

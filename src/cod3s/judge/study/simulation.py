@@ -1,7 +1,8 @@
 """Simulated raters with known true scores, to rehearse a study and to test its analysis.
 
-Every statement has a true plausibility: the level of its system plus an offset of its source and one of its own. A
-rater adds a personal bias and, each time, noise, and gives the nearest score; careless raters answer at random.
+Every statement has a true plausibility: the level of its system plus an offset of its source and an offset of the
+answer. A rater adds a personal bias and, each time, noise, and gives the nearest score; careless raters answer at
+random.
 From this, the expected agreement of the raters can be computed, and the analysis must find it.
 """
 
@@ -56,7 +57,7 @@ def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
         raise Cod3sError(
             f"cannot simulate {crowd.raters} raters, {crowd.careless} of them careless, with noise "
             f"{crowd.noise:g} and bias {crowd.bias:g}",
-            hint="use at least one rater, no more careless ones than raters, and no negative noise or bias",
+            hint="use at least one rater, no more careless raters than raters, and no negative noise or bias",
         )
     top = len(study.scale) - 1
     levels = system_levels(items, top=top)

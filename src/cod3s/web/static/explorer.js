@@ -9,7 +9,8 @@ import { MeaningMap } from "./map.js";
 import { unwarn, warn } from "./notice.js";
 import { readState, requestBody, writeState } from "./state.js";
 import { asCsv, asRecord, copy, download } from "./take.js";
-import { emptyWords, heading, introWords, plural, progressWords } from "./words.js";
+import { Waiting } from "./waiting.js";
+import { emptyWords, heading, introWords, progressWords } from "./words.js";
 
 const SETTLE = 500; // milliseconds that a slider must rest before its change is asked for
 
@@ -38,6 +39,7 @@ class Explorer {
       onMark: (signature, { chosen }) => (chosen ? this.list.goTo(signature) : this.list.stress(signature)),
     });
     this.comparison = new Comparison();
+    this.waiting = new Waiting();
     this.listen();
     this.introduce();
   }
@@ -111,6 +113,7 @@ class Explorer {
   stop() {
     for (const work of this.work) work.abort();
     this.work.clear();
+    this.waiting.end({ complete: false });
     this.comparison.halt();
     this.refresh();
   }
@@ -153,7 +156,9 @@ class Explorer {
     document.title = `${state.text} – cod3s explorer`;
     await this.working(async (signal) => {
       if (state.compare) this.comparison.wait();
+      this.waiting.begin();
       this.record = await this.stream(requestBody(state), { signal, asked: false });
+      this.waiting.end({ complete: true });
       this.showRemarks(this.record);
       if (state.asked.length) await this.askAgain(state.asked, signal);
       if (state.compare) await this.compare(signal);
@@ -225,6 +230,7 @@ class Explorer {
   }
 
   failed(error, again) {
+    this.waiting.end({ complete: false });
     this.comparison.halt();
     if (!(error instanceof Trouble)) console.error(error);
     warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Load it again." }), again);
@@ -263,7 +269,7 @@ class Explorer {
     const arrived = this.list.answers().length;
     swap(byId("find"), byId("stop"), busy);
     byId("tools").hidden = !arrived;
-    byId("progress").textContent = progress({ busy, arrived, wanted: marks.length });
+    byId("progress").textContent = progressWords({ busy, arrived, wanted: marks.length });
     say(byId("nothing"), marks.length || busy ? "" : this.record ? emptyWords : introWords);
     this.map.light(marks);
   }
@@ -313,11 +319,6 @@ function swap(first, second, other) {
   shown.hidden = false;
   gone.hidden = true;
   if (focused) shown.focus();
-}
-
-function progress({ busy, arrived, wanted }) {
-  if (!busy) return arrived ? plural(arrived, "answer") : "";
-  return wanted ? progressWords(arrived, wanted) : "looking for bins…";
 }
 
 async function start() {

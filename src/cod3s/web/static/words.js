@@ -65,8 +65,18 @@ export function countWords(text, most) {
   return length > 0.8 * most ? `${length} of ${most} characters` : "";
 }
 
-export const progressWords = (arrived, wanted) =>
-  arrived < wanted ? `${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
+/** What is being done. A bundle with a critic chooses among all bins, so its answers come together at the end. */
+export function progressWords({ busy, arrived, wanted }) {
+  if (!busy) return arrived ? plural(arrived, "answer") : "";
+  if (!wanted) return "inferring bins, writing, judging…";
+  return arrived < wanted ? `writing: ${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
+}
+
+/** How long a wait has taken so far, and how long the one before took. */
+export function secondsWords(seconds, last) {
+  const before = last === null ? "" : ` (last time ${Math.max(1, Math.round(last))} s)`;
+  return `${Math.floor(seconds)} s${before}`;
+}
 
 export const verdictWords = (distinct, all) => `${plural(distinct, "distinct meaning")} in ${plural(all, "answer")}`;
 
@@ -76,4 +86,4 @@ export const thresholdWords = (threshold) =>
 export const emptyWords = "No bin had a sentence to offer. Fewer bits apart, or sampling, gives the search more room.";
 
 export const introWords =
-  "Answers appear here one by one, each from another region of meaning, and light up on the map as they come.";
+  "Answers appear here, each from another region of meaning, and light up on the map.";

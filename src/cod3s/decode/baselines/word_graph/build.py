@@ -53,8 +53,8 @@ def build_word_graph(
 ) -> WordGraphFacts:
     """Write the graph of `relation` to `path`: for every word of a source its strongest words of a target.
 
-    The pairs of the inverse relation count too, turned round: they say the same thing the other way. The source is
-    taken for the cause in every relation but `cause`.
+    The pairs of the inverse relation count too, with their sides swapped. The source is taken for the cause in
+    every relation but `cause`.
     """
     manifest = load_manifest(locate(str(corpus)))
     if relation not in manifest.relations:
@@ -79,7 +79,7 @@ def build_word_graph(
 
 
 def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation: str) -> int:
-    """Fill the table `found`: a row for every word (lower-cased, and as written) of every side of every pair."""
+    """Fill the table `occurrences`: a row per word (in lower case, and as written), side and pair."""
     inverse = manifest.relations[relation].inverse
     parts = [_select(connection, corpus, manifest, relation, "source, target")]
     if inverse in manifest.relations:
@@ -92,7 +92,7 @@ def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation:
         for side in ("source", "target")
     )
     connection.execute(
-        f"CREATE TABLE found AS SELECT *, lower(written) AS word FROM ({' UNION ALL '.join(sides)})"
+        f"CREATE TABLE occurrences AS SELECT *, lower(written) AS word FROM ({' UNION ALL '.join(sides)})"
     )
     return int(connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
 
@@ -106,7 +106,7 @@ def _select(connection: Any, corpus: Location, manifest: Manifest, relation: str
 def _find_forms(connection: Any) -> list[WordForm]:
     """The words that carry content, with their bases: no stop words, no names (mostly capitals), no numbers."""
     rows = connection.execute("""
-        SELECT word, count(*), count(*) FILTER (side = 'target') FROM found GROUP BY word
+        SELECT word, count(*), count(*) FILTER (side = 'target') FROM occurrences GROUP BY word
         HAVING count(*) FILTER (written = word) * 2 > count(*) ORDER BY word
     """).fetchall()
     bases = find_bases({word: count for word, count, _ in rows if len(word) > 1 and not word.isdigit()})
@@ -125,11 +125,11 @@ def _find_edges(connection: Any, facts: WordGraphFacts, forms: list[WordForm]) -
     cause, effect = ("source", "target") if facts.source_is_cause else ("target", "source")
     forward = "sufficiency" if facts.source_is_cause else "necessity"  # from source to target
     connection.execute(f"""
-        CREATE TABLE held AS SELECT DISTINCT pair, side, base FROM found JOIN forms USING (word);
+        CREATE TABLE held AS SELECT DISTINCT pair, side, base FROM occurrences JOIN forms USING (word);
         CREATE TABLE shares AS SELECT side, base, count(*) / {facts.pairs} AS share FROM held GROUP BY side, base;
         CREATE TABLE counts AS
-            SELECT one.base AS source, other.base AS target, count(*) AS pairs
-            FROM held one JOIN held other USING (pair) WHERE one.side = 'source' AND other.side = 'target'
+            SELECT source.base AS source, target.base AS target, count(*) AS pairs
+            FROM held source JOIN held target USING (pair) WHERE source.side = 'source' AND target.side = 'target'
             GROUP BY ALL HAVING count(*) >= {facts.min_pairs};
     """)
     rows = connection.execute(f"""

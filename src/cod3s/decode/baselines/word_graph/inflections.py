@@ -12,7 +12,7 @@ from cod3s.harvest.lexicon import NO_PAST, third_person
 _VOWELS = "aeiou"
 _SYLLABLE = re.compile(r"[aeiouy]+")
 _MIN_BASE = 3  # letters; shorter ones make more false friends than true forms
-_MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely a slip of the pen
+_MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely a typo
 
 # Words that look like forms of others, and are not.
 _ALONE = NO_PAST | {"news", "evening", "morning", "wedding", "ceiling", "clothes", "glasses", "being", "things"}
@@ -42,7 +42,7 @@ _IRREGULAR_FORMS = {base: tuple(forms) for base, *forms in (entry.split() for en
 
 
 def find_bases(counts: Mapping[str, int]) -> dict[str, str]:
-    """The base of every counted word (itself where nothing made it), counted words being lower-cased."""
+    """The base of every counted word, in lower case; a word that is not a form of another is its own base."""
     parents: dict[str, str] = {}
     for base in sorted(counts, key=lambda word: (-counts[word], word)):
         if len(base) < _MIN_BASE or not base.isalpha():
@@ -63,7 +63,7 @@ def _root(word: str, parents: Mapping[str, str]) -> str:
 
 
 def _forms(base: str) -> Iterator[str]:
-    """What a noun or verb becomes; a past that is irregular has no regular one beside it."""
+    """The forms of a noun or verb; an irregular past replaces the regular one."""
     yield third_person(base)
     if base.endswith("o"):
         yield base + "s"

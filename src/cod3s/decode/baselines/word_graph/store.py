@@ -52,7 +52,7 @@ class WordGraphFacts:
 
 @dataclass(frozen=True)
 class WordForm:
-    """A word, its base, and in how many targets it stood."""
+    """A word, its base, and in how many targets it occurs."""
 
     word: str
     base: str
@@ -61,7 +61,7 @@ class WordForm:
 
 @dataclass(frozen=True)
 class Edge:
-    """How a word of the source goes with one of the target, both by their base."""
+    """How strongly a word of the source goes with a word of the target, both in base form."""
 
     source: str
     target: str
@@ -82,7 +82,7 @@ class RelatedWord:
 def write_word_graph(path: Path, facts: WordGraphFacts, forms: Iterable[WordForm], edges: Iterable[Edge]) -> None:
     """Write the file, all or nothing."""
     with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
-        database.execute("PRAGMA journal_mode = OFF")  # a file that is not finished is thrown away
+        database.execute("PRAGMA journal_mode = OFF")  # an unfinished file is thrown away
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
         database.executemany("INSERT INTO words VALUES (:word, :base, :targets)", map(asdict, forms))
@@ -110,7 +110,7 @@ class WordGraph:
         self._database.close()
 
     def related(self, source: str, number: int, balance: float | None = None) -> list[RelatedWord]:
-        """Up to `number` words that targets of `source` hold, strongest first; words of the source left out.
+        """Up to `number` words that targets of `source` hold, strongest first, without the words of the source.
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
         causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default

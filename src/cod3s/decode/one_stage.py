@@ -1,12 +1,32 @@
-"""The paper's baselines that write in one search: S2S, S2S-RS and S2S + Sigs."""
+"""Systems of one stage: the paper's baselines S2S, S2S-RS and S2S + Sigs, and the systems on torch weights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from cod3s.decode.baselines.torch_systems import TorchSystems
+from cod3s.decode.choice import SUITABLE, keep_suitable
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.models import BundleModels
+from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.sentences import read_candidates, write
+from cod3s.decode.systems import SENTENCES, SIGNED_SENTENCES
 from cod3s.records import Answer
+from cod3s.signatures.signer import Signer
+
+
+def answer_in_one_stage(
+    models: BundleModels, torch_systems: TorchSystems, batch: Batch, signer: Signer | None
+) -> list[list[Answer]]:
+    """The first k suitable answers to each source; signed if there is a `signer`."""
+    if batch.system.kind == SENTENCES:
+        rows = write_plainly(models, batch.relation, batch.sources, batch.config)
+    elif batch.system.kind == SIGNED_SENTENCES:
+        rows = write_signed(models, batch.relation, batch.sources, batch.config)
+    else:
+        rows = torch_systems.write(batch.system.name, batch.relation, batch.sources, batch.config)
+    rows = [_best_suitable(batch, position, answers) for position, answers in enumerate(rows)]
+    return [_realised(signer, answers) for answers in rows] if signer else rows
 
 
 def write_plainly(
@@ -50,3 +70,19 @@ def write_signed(
                 by_text.setdefault(text, Answer(text, score, score, signature=signature))
         answers.append(list(by_text.values()))
     return answers
+
+
+def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
+    """The first k answers that may be shown; a remark says why there are fewer."""
+    suitable = keep_suitable(batch.config, batch.texts[position], written)
+    if len(suitable) < batch.config.k:
+        remarks = batch.remarks[position]
+        remarks.append(f"{len(suitable)} answers were found, {batch.config.k} asked for")
+        if len(suitable) < len(written):
+            remarks.append(f"{len(written) - len(suitable)} of {len(written)} answers were not {SUITABLE}")
+    return suitable[: batch.config.k]
+
+
+def _realised(signer: Signer, answers: Sequence[Answer]) -> list[Answer]:
+    signatures = signer.signatures([answer.text for answer in answers])
+    return [replace(answer, realised=realised) for answer, realised in zip(answers, signatures, strict=True)]

@@ -1,15 +1,21 @@
-"""On Ray the corpus is the same, byte for byte."""
+"""On Ray the corpus and the answers are the same, byte for byte."""
 
+import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cod3s.bulk import Job, ShardAnswerer, answer_in_bulk
 from cod3s.corpus import prepare
 from cod3s.corpus.engines import RayEngine
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.errors import FileFormatError
+from cod3s.decode.config import DecodeConfig
+from cod3s.errors import BundleError, FileFormatError
+from cod3s.files.locations import locate
 from made_pairs import write_pairs
+from tiny_bundle import WHO, TinyBundle
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'cod3s[ray]'")
 
@@ -41,3 +47,25 @@ def test_a_bad_row_on_a_worker_is_the_same_clear_error(engine: RayEngine, tmp_pa
     with pytest.raises(FileFormatError, match="line 2: 1 columns"):
         prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "c"), CONFIG, engine=engine)
     assert not (tmp_path / "c").exists()
+
+
+def test_two_workers_finish_a_stopped_run_with_the_answers_that_one_process_gives(
+    engine: RayEngine, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    job = Job("effect", tiny_bundle.exact, config=DecodeConfig(k=3, signature_beam=20, beam=4, max_tokens=12))
+    sources = [f"{who} lost the key at home" for who in WHO]
+    answer_in_bulk(sources, str(tmp_path / "local"), job, shard_size=3, threads=1)
+    shutil.copytree(tmp_path / "local", tmp_path / "ray")
+    for shard in (1, 2):
+        (tmp_path / "ray" / f"answers-0000{shard}.jsonl").unlink()
+    result = answer_in_bulk(sources, str(tmp_path / "ray"), job, shard_size=3, threads=1, engine=engine)
+    assert result.written == 2
+    assert files(tmp_path / "ray") == files(tmp_path / "local")
+
+
+def test_a_worker_that_opens_another_bundle_is_a_clear_error(
+    engine: RayEngine, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    make = partial(ShardAnswerer, Job("effect", tiny_bundle.exact), "0" * 64, 1)
+    with pytest.raises(BundleError, match="another one on this worker"):
+        engine.run(make, [(locate(tmp_path / "sources"), locate(tmp_path / "answers"))], lambda _done: None)

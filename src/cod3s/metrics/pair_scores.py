@@ -1,4 +1,4 @@
-"""Plausibility without human raters: combine the scores of a pair, and measure which alternatives they prefer.
+"""Judge pairs without human raters: combine the scores of a pair, and see which alternatives they prefer.
 
 The scores come from a model or an encoder (`cod3s.evaluate.judged_pairs`).
 """

@@ -1,0 +1,107 @@
+"""Compare the ratios of a benchmark with those of an earlier run, and tell whether the machine is busy.
+
+Ratios to a peer in the same run hardly depend on the machine, so a committed baseline serves every machine.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import read_json
+
+_LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}
+"""What names a row of each benchmark's record, and its ratio; with `processor_` before it, of processor time."""
+_OF_THE_RUN = ("load", "clock", "limit_gflops")
+"""Settings that say how the machine was, not what was measured."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The load before the benchmark, and whether that leaves too little room for its threads."""
+
+    load: float
+    cores: int
+    threads: int
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are more runnable threads than cores, with one to spare."""
+        return self.load + self.threads > self.cores + 1
+
+    @property
+    def clock(self) -> str:
+        """Which time to trust: on a busy machine that of the processor."""
+        return "processor" if self.busy else "wall"
+
+    @property
+    def remark(self) -> str:
+        return (
+            f"the machine is busy (load {self.load:.1f}, {self.cores} cores, {self.threads} threads to measure): "
+            "seconds say little, so ratios are of processor time"
+        )
+
+
+def look_at_machine(threads: int | None) -> Machine:
+    """The machine as it is now; without `threads` the benchmark uses all cores."""
+    cores = os.cpu_count() or 1
+    return Machine(round(os.getloadavg()[0], 2), cores, threads or cores)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One ratio before and now."""
+
+    name: str
+    before: float
+    now: float
+
+    @property
+    def fall(self) -> float:
+        """The share by which it fell; negative where it rose."""
+        return 1 - self.now / self.before
+
+
+def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[Change], str]:
+    """Each ratio that both runs have, and the clock that it is of.
+
+    Processor time is compared unless the machine was idle in both runs. Other settings are an error.
+    """
+    baseline = read_json(path)
+    if not isinstance(baseline, dict) or not isinstance(baseline.get("settings"), dict):
+        raise FileFormatError(f"{path} is no record of a benchmark", hint="write it with `cod3s bench … --json`")
+    _require_equal_settings(path, baseline["settings"], record["settings"])
+    clocks = {run["settings"].get("clock", "processor") for run in (baseline, record)}
+    clock = "wall" if clocks == {"wall"} else "processor"
+    before, now = _ratios(baseline, clock), _ratios(record, clock)
+    changes = [Change(name, before[name], now[name]) for name in before if name in now]
+    if not changes:
+        raise Cod3sError(f"{path} has no row in common with this run", hint="name the baseline of this command")
+    return changes, clock
+
+
+def _ratios(record: Mapping[str, Any], clock: str) -> dict[str, float]:
+    ratios = {}
+    for row in record.get("rows") or record.get("stages") or []:
+        label = next((label for label in _LABELS if label in row), None)
+        value = (
+            row.get(f"processor_{_LABELS[label]}" if clock == "processor" else _LABELS[label]) if label else None
+        )
+        if label and isinstance(value, int | float) and value > 0:
+            ratios[str(row[label])] = float(value)
+    return ratios
+
+
+def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    differing = [
+        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
+        for name in sorted({*before, *now} - {*_OF_THE_RUN})
+        if before.get(name) != now.get(name)
+    ]
+    if differing:
+        raise Cod3sError(
+            f"{path} was measured with other settings: {'; '.join(differing)}",
+            hint="run the benchmark with those settings, or write a new baseline with --json",
+        )

@@ -1,0 +1,209 @@
+"""Answer many sources into a folder of shards, on this machine or on a Ray cluster.
+
+folder/
+  job.json              what is answered with which settings; written when the sources are split
+  answers-00000.jsonl   the answers to one shard of sources, a line each; written whole or not at all
+  .work/                the sources of each shard, until all are answered
+
+A run that was stopped continues with the shards that are missing and ends with the same bytes.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cod3s import __version__
+from cod3s.bundle import NAME as BUNDLE_FACTS
+from cod3s.bundle import default_bundle
+from cod3s.corpus.engines import Engine, LocalEngine
+from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.generator import load
+from cod3s.decode.request import check_source
+from cod3s.errors import BundleError, Cod3sError, Progress, SentenceError, Stage, silent_stage
+from cod3s.files.disk import sha256
+from cod3s.files.locations import Location, locate
+from cod3s.files.lock import sole_writer
+
+FORMAT = 1
+NAME = "job.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """How each source is answered. `bundle` is a path that all workers can open; None is the package's own."""
+
+    relation: str
+    bundle: Path | None = None
+    system: str = "cod3s"
+    config: DecodeConfig = DEFAULT
+    signatures: tuple[str, ...] | None = None  # the bins to write in, in place of those that stage 1 would infer
+
+    @property
+    def folder(self) -> Path:
+        return self.bundle.absolute() if self.bundle else default_bundle()
+
+    def settings(self) -> dict[str, Any]:
+        """All that the answers depend on, apart from the sources."""
+        return {
+            "version": __version__,
+            "bundle": sha256(self.folder / BUNDLE_FACTS),  # which holds the checksums of everything else
+            "relation": self.relation,
+            "system": self.system,
+            "signatures": list(self.signatures) if self.signatures else None,
+            **asdict(self.config),
+        }
+
+
+@dataclass(frozen=True)
+class BulkResult:
+    """What is in the folder, and how many of its shards this run wrote."""
+
+    folder: str
+    sources: int
+    shards: int
+    written: int
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The sources as they were split: job.json says that they are the same in a later run."""
+
+    sources: int
+    sha256: str
+    shards: int
+
+
+def answer_in_bulk(
+    sources: Iterable[str],
+    output: str,
+    job: Job,
+    *,
+    shard_size: int,
+    engine: Engine | None = None,
+    threads: int | None = None,
+    stage: Stage = silent_stage,
+) -> BulkResult:
+    """Write the answers to all sources to the folder `output` (a path or a URL), in shards of `shard_size`.
+
+    Shards that an earlier run finished are kept. A folder made from other sources or with other settings is an
+    error. `threads` is for each worker.
+    """
+    folder = locate(output)
+    settings = {**job.settings(), "shard_size": shard_size}
+    load(job.folder).require_system(job.system, job.relation, job.config)
+    with sole_writer(folder.local) if folder.local else nullcontext():
+        split = _split_sources(sources, folder, settings, shard_size, stage)
+        tasks = [(_sources(folder, number), _answers(folder, number)) for number in range(split.shards)]
+        waiting = [task for task in tasks if not task[1].exists()]
+        with stage("shards", len(waiting)) as progress:
+            make = partial(ShardAnswerer, job, settings["bundle"], threads)
+            (engine or LocalEngine()).run(make, waiting, progress)
+        (folder / ".work").remove()
+    return BulkResult(folder.url, split.sources, split.shards, len(waiting))
+
+
+class ShardAnswerer:
+    """Answers shards; the bundle is opened once, and must be the one that the job was given."""
+
+    def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
+        if sha256(job.folder / BUNDLE_FACTS) != bundle:
+            raise BundleError(
+                f"the bundle at {job.folder} is another one on this worker",
+                hint="install the same cod3s everywhere, or name a bundle on a shared disk with --bundle",
+            )
+        self._job, self._generator = job, load(job.folder, threads=threads)
+
+    def __call__(self, sources: Location, answers: Location) -> None:
+        job = self._job
+        with sources.opened(compression=None) as stream:
+            texts = stream.read().decode().splitlines()
+        asked = ((text, job.signatures) for text in texts)
+        sets = self._generator.generate_many(asked, job.relation, system=job.system, options=job.config)
+        with answers.replaced() as stream:
+            for answer_set in sets:
+                stream.write(f"{answer_set.to_json()}\n".encode())
+
+
+def _split_sources(
+    sources: Iterable[str], folder: Location, settings: dict[str, Any], shard_size: int, stage: Stage
+) -> _Split:
+    """Write the sources of each shard that is not answered yet; an earlier run must have had the same ones."""
+    begun = folder / NAME
+    before = begun.read_json() if begun.exists() else None
+    if before is not None:
+        _compare(folder, before, settings)
+    elif folder.files():
+        raise Cod3sError(
+            f"{folder.url} already holds files, but no answers of `cod3s generate`",
+            hint="choose a new or an empty folder",
+        )
+    with stage("reading sources", None) as progress:
+        split = _write_sources(sources, folder, shard_size, progress)
+    if before is None:
+        begun.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
+    elif before["sources"] != asdict(split):
+        (folder / ".work").remove()
+        raise _other_job(folder, [f"it has {before['sources']['sources']} sources, and other ones than these"])
+    return split
+
+
+def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, progress: Progress) -> _Split:
+    digest = hashlib.sha256()
+    count = shards = 0
+    for texts in _in_shards(sources, shard_size):
+        lines = "".join(f"{text}\n" for text in texts).encode()
+        digest.update(lines)
+        if not _answers(folder, shards).exists():
+            with _sources(folder, shards).replaced() as stream:
+                stream.write(lines)
+        count, shards = count + len(texts), shards + 1
+        progress(len(texts))
+    if not count:
+        raise Cod3sError("there is no source to answer", hint="give sentences, or a file with --input")
+    return _Split(count, digest.hexdigest(), shards)
+
+
+def _in_shards(sources: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Checked sources, `size` at a time."""
+    checked = (_checked(number, source) for number, source in enumerate(sources, 1))
+    while texts := list(islice(checked, size)):
+        yield texts
+
+
+def _checked(number: int, source: str) -> str:
+    try:
+        return check_source(source)
+    except SentenceError as error:
+        raise SentenceError(f"source {number}: {error.message}", error.hint) from error
+
+
+def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
+    if before.get("format") != FORMAT:
+        raise Cod3sError(f"{folder.url} has a {NAME} of another format", hint="choose another folder with -o")
+    changed = [
+        f"{name} was {before['settings'].get(name)!r}, is {value!r}"
+        for name, value in settings.items()
+        if before["settings"].get(name) != value
+    ]
+    if changed:
+        raise _other_job(folder, changed)
+
+
+def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
+    return Cod3sError(
+        f"{folder.url} holds the answers of another job: {'; '.join(changed)}",
+        hint="choose another folder with -o, or delete this one first",
+    )
+
+
+def _sources(folder: Location, number: int) -> Location:
+    return folder / ".work" / f"sources-{number:05d}.txt"
+
+
+def _answers(folder: Location, number: int) -> Location:
+    return folder / f"answers-{number:05d}.jsonl"

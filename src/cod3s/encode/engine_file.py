@@ -1,0 +1,92 @@
+"""Read and write the engine's `model.bin`: named variables with shapes and types."""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.errors import BundleError
+
+_VERSION = 6  # of the engine's file format
+_TYPES = [np.float32, np.int8, np.int16, np.int32, np.float16]
+
+
+@dataclass(frozen=True)
+class EngineFile:
+    """Each variable as it is stored: its shape, type and numbers. Equal variables are stored once."""
+
+    variables: dict[str, bytes]
+    aliases: dict[str, str]
+
+    def array(self, name: str) -> npt.NDArray[np.float32]:
+        """The numbers of a variable; int8 weights are scaled back."""
+        numbers = _numbers(self.variables[self.aliases.get(name, name)]).astype(np.float32)
+        scales = self.variables.get(f"{name}_scale")
+        if scales is None:
+            return numbers
+        scaled: npt.NDArray[np.float32] = numbers / _numbers(scales)[:, None]
+        return scaled
+
+    def number(self, name: str) -> float:
+        """The value of a variable that holds a single number."""
+        return float(_numbers(self.variables[name]).item())
+
+
+def read_engine_file(content: bytes, name: str) -> EngineFile:
+    """The variables in the content of the `model.bin` that messages call `name`."""
+    try:
+        return _take_apart(BytesIO(content), content, name)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
+
+
+def write_engine_file(variables: Mapping[str, bytes], spec: str, revision: int) -> bytes:
+    """The content of a `model.bin` with these variables, as `EngineFile` holds them."""
+    parts = [struct.pack("<I", _VERSION), _string(spec), struct.pack("<II", revision, len(variables))]
+    parts += [part for name, value in variables.items() for part in (_string(name), value)]
+    return b"".join([*parts, struct.pack("<I", 0)])
+
+
+def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:
+    def take(size: int) -> bytes:
+        taken = stream.read(size)
+        if len(taken) < size:
+            raise struct.error("the file ends too early")
+        return taken
+
+    def number(kind: str) -> int:
+        (value,) = struct.unpack(f"<{kind}", take(struct.calcsize(f"<{kind}")))
+        return int(value)
+
+    def string() -> str:
+        return take(number("H"))[:-1].decode()
+
+    def variable() -> tuple[str, bytes]:
+        name, start = string(), stream.tell()
+        take(4 * number("B") + 1)  # the dimensions and the type
+        take(number("I"))
+        return name, content[start : stream.tell()]
+
+    if (version := number("I")) != _VERSION:
+        raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
+    string()  # the kind of model
+    number("I")  # and its revision
+    variables = dict(variable() for _ in range(number("I")))
+    return EngineFile(variables, {string(): string() for _ in range(number("I"))})
+
+
+def _numbers(variable: bytes) -> npt.NDArray[Any]:
+    dimensions = variable[0]
+    shape = struct.unpack_from(f"<{dimensions}I", variable, 1)
+    kind = variable[1 + 4 * dimensions]
+    start = 1 + 4 * dimensions + 1 + 4  # behind the type and the number of bytes
+    return np.frombuffer(variable, _TYPES[kind], offset=start).reshape(shape)
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode() + b"\0"
+    return struct.pack("<H", len(encoded)) + encoded

@@ -1,0 +1,58 @@
+"""Make dataclasses of JSON values whose types are checked, so that a damaged file fails where it is read."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+Record = TypeVar("Record")
+
+
+def parse_record(kind: type[Record], content: Any) -> Record:
+    """The dataclass `kind` with the values of a JSON object; a TypeError or ValueError says which does not fit."""
+    if not isinstance(content, dict):
+        raise TypeError("a JSON object was needed")
+    hints = _hints(cast(Hashable, kind))
+    if unknown := sorted(set(content) - set(hints)):
+        raise TypeError(f"it has an unknown field {unknown[0]!r}")
+    return kind(**{name: _parse(value, hints[name], name) for name, value in content.items()})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _parse(value: Any, hint: Any, name: str) -> Any:
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return _parse_any(value, parts, name)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return parse_record(kind, value)
+    if kind in (dict, Mapping) and isinstance(value, dict):
+        return {_parse(key, parts[0], name): _parse(item, parts[1], name) for key, item in value.items()}
+    if kind in (list, tuple) and isinstance(value, list):
+        return kind(_parse(item, parts[0], name) for item in value)
+    return value if kind is Any else _checked(value, kind, name)
+
+
+def _checked(value: Any, kind: Any, name: str) -> Any:
+    """A text, a number, a truth value or None, if it is of that kind."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"{name} is {type(value).__name__}, and must be {kind.__name__}")
+    if kind is str:
+        value.encode()  # JSON can write half of a surrogate pair, which no file and no database takes
+    return value
+
+
+def _parse_any(value: Any, hints: Sequence[Any], name: str) -> Any:
+    """The value as the first of several types that it fits."""
+    for hint in hints[:-1]:
+        try:
+            return _parse(value, hint, name)
+        except (TypeError, ValueError):
+            continue
+    return _parse(value, hints[-1], name)

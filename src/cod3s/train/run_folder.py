@@ -1,0 +1,102 @@
+"""The folder of a training run, which explains itself and can be resumed.
+
+run/
+  config.json     what was asked for, the corpus it was asked of, versions
+  tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
+  code/           the hyperplanes of the corpus
+  bins/           its bins
+  MEMBER/         one folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from cod3s.bundle import is_bundle
+from cod3s.corpus.manifest import Manifest
+from cod3s.encode.weights import minilm_folder
+from cod3s.errors import Cod3sError
+from cod3s.files.disk import existing_file, read_json, require_own, sha256, write_json
+from cod3s.model.pretrained import write_tokenizers
+from cod3s.model.shape import SHAPES
+from cod3s.tokens.trimming import trim_byte_pieces
+from cod3s.tokens.vocabulary import choose_pieces, copy_pieces, train_pieces
+from cod3s.train.config import TrainConfig
+
+PIECES = "tokens.model"
+SOURCE_TOKENIZER = "source.json"
+FINISHED = "finished"
+"""A file of this name marks a model that --resume has nothing more to do for."""
+
+
+def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
+    """Write what the run is made from, or check that the run to be resumed is the same one."""
+    facts = {
+        "config": config.record(),
+        "corpus": sha256(corpus / "manifest.json"),
+        "encoder": manifest.encoder,
+        "bits": manifest.config.bits,
+        "relations": {name: relation.template for name, relation in manifest.relations.items()},
+        "inverses": {name: relation.inverse for name, relation in manifest.relations.items()},
+        "versions": manifest.versions,
+    }
+    path = output / "config.json"
+    if not has_learned(output):
+        require_own(output, path.name)
+        forget_run(output)
+        write_json(path, facts)  # first: it marks the folder as a run's
+        shutil.copytree(corpus / "code", output / "code", dirs_exist_ok=True)
+        (output / "bins").mkdir(exist_ok=True)
+        for name, relation in manifest.relations.items():
+            if relation.bins:
+                shutil.copyfile(corpus / relation.bins.name, output / "bins" / f"{name}.sqlite")
+        return
+    if not resume:
+        raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
+    before = read_json(path)
+    before["config"] = {**TrainConfig().record(), **before["config"]}  # what a later version added has its default
+    if before != facts:
+        raise Cod3sError(
+            f"the run in {output} has another config or corpus", hint="choose another folder for this one"
+        )
+
+
+def has_learned(output: Path) -> bool:
+    """Whether any model of the run has made a step that was saved."""
+    return any(output.glob("*/checkpoint-*")) or any(output.glob("*/figures.json"))
+
+
+def forget_run(output: Path) -> None:
+    """Remove what a run wrote before its first step: a wrong option may have ended it."""
+    for name in ("code", "bins"):
+        shutil.rmtree(output / name, ignore_errors=True)
+    for name in ("config.json", PIECES, SOURCE_TOKENIZER):
+        (output / name).unlink(missing_ok=True)
+
+
+def write_pieces(config: TrainConfig, texts: Iterable[str], output: Path, templates: Sequence[str]) -> None:
+    """Write the text pieces of the decoder: those of the run or the model it starts from, or new ones."""
+    path, number = output / PIECES, SHAPES[config.shape].pieces
+    if config.start_run:
+        shutil.copyfile(existing_file(Path(config.start_run) / PIECES), path)
+    elif SHAPES[config.shape].causal:
+        if is_bundle(Path(config.init)):
+            shutil.copyfile(existing_file(Path(config.init) / PIECES), path)
+        else:
+            trim_byte_pieces(Path(config.init), _both_cases(texts, templates), path, number)
+    elif config.init:
+        write_tokenizers(config.init, path, output / SOURCE_TOKENIZER)
+    elif config.pieces == "encoder":
+        copy_pieces(minilm_folder() / "tokenizer.json", path)
+    elif config.pieces == "common":
+        choose_pieces(minilm_folder() / "tokenizer.json", texts, path, number)
+    else:
+        train_pieces(texts, path, number)
+
+
+def _both_cases(texts: Iterable[str], templates: Sequence[str]) -> Iterator[str]:
+    """Texts as they are written and as they open a prompt, and the words around them."""
+    yield from (template.format(source="", target="") for template in templates)
+    for text in texts:
+        yield text
+        yield text[:1].upper() + text[1:]

@@ -1,0 +1,115 @@
+"""Build the network that training starts from: new, pretrained, or from another run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.bundle import is_bundle, open_vocabulary, read_facts
+from cod3s.errors import Cod3sError
+from cod3s.model.causal import (
+    Adaptation,
+    Sketches,
+    Start,
+    build_causal,
+    map_hyperplanes,
+    open_start,
+    reopen_start,
+)
+from cod3s.model.pretrained import load_pretrained
+from cod3s.model.reader import Reader, connective_pieces
+from cod3s.model.shape import SHAPES
+from cod3s.model.transformer import (
+    build_transformer,
+    freeze,
+    load_weights,
+    start_from_encoder,
+    start_from_hyperplanes,
+)
+from cod3s.signatures import Code, load_code
+from cod3s.signatures.signer import Signer, open_encoder
+from cod3s.tokens.vocabulary import Vocabulary
+from cod3s.train.config import TrainConfig
+
+_SKETCH_TEXTS = 6000  # targets that show where the hyperplanes lie in a language model's embedding space
+
+
+@dataclass(frozen=True)
+class StartingModel:
+    """What the weights of a run's models start from."""
+
+    config: TrainConfig
+    vocabulary: Vocabulary
+    reader: Reader
+    templates: dict[str, str]  # by relation
+    code: Code
+    encoder: str  # id of the encoder that signed the targets
+    targets: Sequence[str]
+
+    def build(self, member: str) -> Any:
+        """A torch module for the member of the run with this name."""
+        shape, config = SHAPES[self.config.shape], self.config
+        if shape.causal:
+            return self._build_causal()
+        if config.init:
+            model = load_pretrained(config.init, self.vocabulary, seed=config.seed)
+        else:
+            model = build_transformer(shape, self.vocabulary, seed=config.seed)
+        if shape.warm:
+            start_from_encoder(model, self.vocabulary, self.reader.tokenizer)
+            if config.freeze_encoder:
+                freeze(model.encoder)
+        if config.hyperplane_start:
+            start_from_hyperplanes(model, self.vocabulary, self.code)
+        if config.start_run:
+            load_weights(model, Path(config.start_run) / member / "model")
+        return model
+
+    def _build_causal(self) -> Any:
+        config = self.config
+        adaptation = Adaptation(
+            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
+        )
+        connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
+        return build_causal(
+            self._open_start(Path(config.init)),
+            self.vocabulary,
+            adaptation,
+            seed=config.seed,
+            tag_starts=[
+                connective[-1] if role != "inverse" and connective else None
+                for connective in connectives
+                for role in config.roles
+            ],
+            sketch=self._sketch if config.hyperplane_start else None,
+        )
+
+    def _open_start(self, folder: Path) -> Start:
+        if not is_bundle(folder):
+            return open_start(folder, self.vocabulary)
+        facts = read_facts(folder)
+        names = {name for roles in facts.models.values() for name in roles.values()}
+        if len(names) > 1 or open_vocabulary(folder / "tokens.model", facts).tokens != self.vocabulary.tokens:
+            raise Cod3sError(
+                f"the bundle {facts.name} has other relations, roles or signature tokens than this run",
+                hint="prepare and train for the same ones, or start from the model that the bundle started from",
+            )
+        code, _ = load_code(folder / "code")
+        if not (
+            np.array_equal(code.planes, self.code.planes) and np.array_equal(code.thresholds, self.code.thresholds)
+        ):
+            raise Cod3sError(
+                f"the bundle {facts.name} signs with other hyperplanes than this corpus",
+                hint=f"prepare the corpus with --code {folder / 'code'} and the encoder {facts.encoder}",
+            )
+        return reopen_start(folder / "models" / names.pop())
+
+    def _sketch(self, pieces: npt.NDArray[np.float32]) -> Sketches:
+        """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""
+        signer = Signer(open_encoder(self.encoder), self.code)
+        sample = self.targets[:: max(1, len(self.targets) // _SKETCH_TEXTS)]
+        embedded = np.stack([pieces[self.vocabulary.encode_text(text)].mean(axis=0) for text in sample])
+        return map_hyperplanes(signer.code.planes, signer.vectors(sample), embedded)
