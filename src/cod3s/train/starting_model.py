@@ -71,7 +71,10 @@ class StartingModel:
     def _build_causal(self) -> Any:
         config = self.config
         adaptation = Adaptation(
-            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
+            lora_rank=config.lora_rank,
+            dropped_layers=config.dropped_layers,
+            precision=config.precision,
+            contrast=config.contrast,
         )
         connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
         return build_causal(
