@@ -233,52 +233,6 @@ def test_signs_say_which_bits_a_token_writes() -> None:
     assert signs[6].tolist() == [0, 0, 1, -1]  # <1:10>
 
 
-def test_contrast_adds_what_it_costs_to_tell_two_signatures_apart(
-    trained: Trained, vocabulary: Vocabulary
-) -> None:
-    import torch
-
-    adaptation = Adaptation(lora_rank=0, contrast=0.5)
-    model = build_causal(
-        open_start(trained.start, vocabulary),
-        vocabulary,
-        adaptation,
-        seed=1,
-        tag_starts=[None] * len(vocabulary.tags),
-    )
-    signatures = [vocabulary.encode_signature(text) for text in ("00000000", "11110000")]
-    targets = [vocabulary.encode_text(text) for text in ("they walked home", "we ordered a pizza")]
-
-    def batch(signatures: list[list[int]]) -> dict[str, Any]:
-        written = [signature + target for signature, target in zip(signatures, targets, strict=True)]
-        longest = max(map(len, written))
-        row = vocabulary.id(tag("effect", "sentence"))
-        ids = [[row, *ids] + [vocabulary.pad] * (longest - len(ids)) for ids in written]
-        labels = [[*ids, vocabulary.end] + [-100] * (longest - len(ids)) for ids in written]
-        mask = [[1] * (len(ids) + 1) + [0] * (longest - len(ids)) for ids in written]
-        return {
-            "input_ids": torch.tensor(ids),
-            "labels": torch.tensor(labels),
-            "attention_mask": torch.tensor(mask),
-        }
-
-    def text_costs(batch: dict[str, Any]) -> Any:
-        """Nats of each row's text."""
-        logits = model.eval()(batch["input_ids"], batch["attention_mask"]).logits.log_softmax(-1)
-        text = (batch["labels"] >= 0) & (batch["labels"] < vocabulary.first_signature)
-        chosen = logits.gather(-1, batch["labels"].clamp(min=0)[..., None])[..., 0]
-        return -(chosen * text).sum(dim=1)
-
-    with torch.no_grad():
-        true, other = batch(signatures), batch(signatures[::-1])
-        plain = float(model.eval()(**true).loss)
-        model.training = True  # alone: GPT-2 has dropout
-        contrasted = float(model(**true).loss)
-        margins = text_costs(other) - text_costs(true)
-    extra = torch.nn.functional.softplus(-margins).mean()
-    assert contrasted == pytest.approx(plain + 0.5 * float(extra), abs=1e-4)
-
-
 def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, tmp_path: Path) -> None:
     from safetensors.numpy import load_file
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file, read_json
 from cod3s.model.restore import restore_llama
-from cod3s.model.roles import IGNORED
 from cod3s.model.transformer import bit_signs, quiet_transformers
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
@@ -35,7 +34,6 @@ class Adaptation:
     lora_rank: int = 32  # 0 trains all weights
     dropped_layers: tuple[int, ...] = ()
     precision: str = "float32"  # of frozen weights; what is trained is always float32
-    contrast: float = 0.0  # weight of telling a target's signature from another one
 
 
 def is_causal(folder: str) -> bool:
@@ -98,7 +96,7 @@ def build_causal(
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
         base = _with_lora(base, family, adaptation)
-    return _signature_model(torch)(base, table, family, vocabulary, adaptation.contrast)
+    return _signature_model(torch)(base, table, family, vocabulary)
 
 
 def _load(folder: Path) -> tuple[Any, str]:
@@ -268,19 +266,11 @@ def _signature_model(torch: Any) -> Any:
     transformers = quiet_transformers()
 
     class SignatureModel(torch.nn.Module):  # type: ignore[misc]
-        """A language model with its token table; saves and loads only what is trained.
+        """A language model with its token table; saves and loads only what is trained."""
 
-        With `contrast`, each target that follows a signature is also read after the signature of another row, and
-        should be likelier after its true one. The plain loss alone teaches a signature slowly: most words of a
-        target can be guessed from its source.
-        """
-
-        def __init__(
-            self, base: Any, table: Any, family: str, vocabulary: Vocabulary, contrast: float = 0.0
-        ) -> None:
+        def __init__(self, base: Any, table: Any, family: str, vocabulary: Vocabulary) -> None:
             super().__init__()
             self.base, self.table, self._family, self._vocabulary = base, table, family, vocabulary
-            self._contrast = contrast
             inner = base.get_base_model() if hasattr(base, "get_base_model") else base
             self._decoder = [inner.model if family == "llama" else inner.transformer]  # a list: no second owner
             inner.get_input_embeddings().requires_grad_(False)
@@ -291,56 +281,18 @@ def _signature_model(torch: Any) -> Any:
 
         def forward(self, input_ids: Any, attention_mask: Any, labels: Any = None, **_: Any) -> Any:
             rows = self.table()
-            if labels is None:
-                logits = self._states(rows, input_ids, attention_mask).float() @ rows.T
-                return transformers.modeling_outputs.CausalLMOutput(logits=logits)
-            signed = self._signed_rows(input_ids) if self.training and self._contrast else []
-            if len(signed) < 2:
-                nats = self._nats(rows, input_ids, attention_mask, labels)
-                loss = nats.sum() / (labels != IGNORED).sum()
-                return transformers.modeling_outputs.CausalLMOutput(loss=loss)
-            others = self._with_other_signatures(input_ids[signed])
-            text = labels[signed].masked_fill(self._is_signature(labels[signed]), IGNORED)
-            nats = self._nats(
-                rows,
-                torch.cat([input_ids, others]),
-                torch.cat([attention_mask, attention_mask[signed]]),
-                torch.cat([labels, text]),
-            )
-            nats, with_other = nats.split([len(labels), len(signed)])
-            with_true = nats[signed].masked_fill(text == IGNORED, 0)
-            loss = nats.sum() / (labels != IGNORED).sum()
-            margins = with_other.sum(dim=1) - with_true.sum(dim=1)
-            loss = loss + self._contrast * torch.nn.functional.softplus(-margins).mean()
-            return transformers.modeling_outputs.CausalLMOutput(loss=loss)
-
-        def _states(self, rows: Any, input_ids: Any, attention_mask: Any) -> Any:
             inputs = torch.nn.functional.embedding(input_ids, rows)
             decoder = self._decoder[0]
             dtype = next(decoder.layers.parameters() if self._family == "llama" else decoder.h.parameters()).dtype
             with torch.autocast(self.device.type, dtype, enabled=dtype == torch.bfloat16):
-                return decoder(inputs_embeds=inputs.to(dtype), attention_mask=attention_mask).last_hidden_state
-
-        def _nats(self, rows: Any, input_ids: Any, attention_mask: Any, labels: Any) -> Any:
-            """What each label costs, 0 where nothing is taught: (batch, longest)."""
-            states, taught = self._states(rows, input_ids, attention_mask), labels != IGNORED
-            logits = (states[taught] @ rows.T.to(states.dtype)).float()
-            costs = torch.nn.functional.cross_entropy(logits, labels[taught], reduction="none")
-            return torch.zeros(labels.shape, device=costs.device).masked_scatter(taught, costs)
-
-        def _is_signature(self, ids: Any) -> Any:
-            return ids >= self._vocabulary.first_signature
-
-        def _signed_rows(self, input_ids: Any) -> list[int]:
-            """The rows of a batch that hold a whole signature."""
-            tokens = self._is_signature(input_ids).sum(dim=1)
-            return torch.nonzero(tokens == len(self._vocabulary.signature.groups)).flatten().tolist()
-
-        def _with_other_signatures(self, input_ids: Any) -> Any:
-            """The rows with the signature of the row before."""
-            where = self._is_signature(input_ids)
-            signatures = input_ids[where].reshape(len(input_ids), -1)
-            return input_ids.masked_scatter(where, signatures.roll(1, dims=0))
+                states = decoder(inputs_embeds=inputs.to(dtype), attention_mask=attention_mask).last_hidden_state
+            if labels is None:
+                logits = states.float() @ rows.T
+                return transformers.modeling_outputs.CausalLMOutput(logits=logits)
+            taught = labels != -100
+            logits = states[taught] @ rows.T.to(dtype)
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels[taught])
+            return transformers.modeling_outputs.CausalLMOutput(loss=loss)
 
         def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
             trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}

@@ -11,7 +11,6 @@
 from collections.abc import Iterable, Mapping
 
 ROLES = ("plain", "signature", "sentence", "inverse")
-IGNORED = -100  # a label that is not taught: torch's loss leaves it out
 
 
 def tag(relation: str, role: str) -> str:

@@ -48,12 +48,6 @@ class TrainConfig:
     hidden: float = _data(
         0.0, "The share of pairs that are also taught with their source hidden.", least=0, most=1
     )
-    contrast: float = _learning(
-        0.0,
-        "Causal models: how much each step also teaches to tell the signature of a target from another one.",
-        least=0,
-        most=100,
-    )
     start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
     layout: Literal["shared", "separate"] = _model(
         "shared", "One model for all roles, told by a tag which one to play, or one per role and relation."

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.model.roles import IGNORED, tag
+from cod3s.model.roles import tag
 from cod3s.tokens.vocabulary import Vocabulary
 from cod3s.train.pairs import PairTable, Ragged
+
+IGNORED = -100  # a label that torch's loss leaves out
 
 
 @dataclass(frozen=True)

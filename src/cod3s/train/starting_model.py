@@ -71,10 +71,7 @@ class StartingModel:
     def _build_causal(self) -> Any:
         config = self.config
         adaptation = Adaptation(
-            lora_rank=config.lora_rank,
-            dropped_layers=config.dropped_layers,
-            precision=config.precision,
-            contrast=config.contrast,
+            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
         )
         connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
         return build_causal(

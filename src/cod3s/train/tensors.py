@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cod3s.errors import require
-from cod3s.model.roles import IGNORED
 from cod3s.train.batches import BatchStream
-from cod3s.train.lessons import Example, Examples
+from cod3s.train.lessons import IGNORED, Example, Examples
 
 
 def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import require
-from cod3s.model.roles import IGNORED
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.train.lessons import IGNORED
 from cod3s.train.tensors import TensorBatches
 
 
