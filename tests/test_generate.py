@@ -13,7 +13,7 @@ import pytest
 
 import cod3s as package
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.request import MAX_CHARACTERS

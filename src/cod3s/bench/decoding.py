@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 
 from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences
 from cod3s.bundle import read_facts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.rerank import need_backward

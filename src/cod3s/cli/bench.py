@@ -109,7 +109,7 @@ def decode(
 
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.config import DEFAULT, PAPER
+    from cod3s.decode.decode_config import DEFAULT, PAPER
     from cod3s.decode.generator import load
 
     machine = _looked_at(threads)

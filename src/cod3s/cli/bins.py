@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cod3s.cli.evaluate import read_scored
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
     CodeBitsOption,
@@ -19,7 +20,6 @@ from cod3s.cli.parameters import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.sts import read_scored
 from cod3s.errors import Progress, UsageError, require
 from cod3s.options import SEED
 from cod3s.text import settings_line

@@ -10,7 +10,7 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.records import Answer, AnswerMade, AnswerSet
@@ -111,7 +111,7 @@ def generate(
     one-stage systems put the best score first.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
-    from cod3s.decode.config import find_preset
+    from cod3s.decode.decode_config import find_preset
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
 

@@ -13,7 +13,6 @@ from cod3s import __version__
 from cod3s.cli import (
     bench,
     bins,
-    codes,
     critic,
     diversify,
     evaluate,
@@ -21,14 +20,11 @@ from cod3s.cli import (
     harvest,
     judge,
     judge_results,
-    mcp,
     prepare,
     run,
     select,
     serve,
     sign,
-    sts,
-    sweep,
     train,
 )
 from cod3s.errors import Cod3sError, UsageError
@@ -75,16 +71,16 @@ _COMMANDS: Commands = (
         '"Name a use for a brick." -k 10 --server http://localhost:11434/v1 --model llama3.2',
     ),
     ("serve", serve.serve, "--port 8001 --open"),
-    ("mcp", mcp.mcp, "(as the command in an agent's settings)"),
+    ("mcp", serve.mcp, "(as the command in an agent's settings)"),
     ("sign", sign.sign, '"He lost his keys." "He could not get in."'),
-    ("sts", sts.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
+    ("sts", evaluate.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
     ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
     ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
     ("train", train.train, "corpus/ -o run/ --preset warm --max-minutes 30"),
     ("export", train.export, "run/ -o bundle/ --quantization int8"),
     ("info", train.info, "bundle/"),
     ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
-    ("sweep", sweep.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
+    ("sweep", evaluate.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
 )
 _BINS: Commands = (
     ("build", bins.build, "sentences.txt -o bins.sqlite --bits 16"),
@@ -106,7 +102,7 @@ _BENCH: Commands = (
     ("decode", bench.decode, "--quick"),
     ("train", bench.train, "--preset warm --preset small"),
 )
-_CODES: Commands = (("fit", codes.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
+_CODES: Commands = (("fit", sign.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
 _CRITIC: Commands = (
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),

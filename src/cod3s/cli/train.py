@@ -113,7 +113,7 @@ def export(
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
     _require_training()
     from cod3s.bundle import sizes
-    from cod3s.export.bundle import export as export_run
+    from cod3s.export.bundle_writer import export as export_run
     from cod3s.files.disk import existing_file
 
     facts = export_run(

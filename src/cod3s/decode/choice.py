@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError

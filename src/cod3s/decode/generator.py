@@ -8,7 +8,7 @@ from typing import overload
 
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import AUTO, open_models
 from cod3s.decode.one_stage import answer_in_one_stage
 from cod3s.decode.plausibility import Judge, Pair, open_judge

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.choice import SUITABLE, keep_suitable
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import RoleModel
 from cod3s.decode.request import Batch, check_source
 from cod3s.decode.sentences import write_candidates

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from cod3s import __version__
 from cod3s.corpus.relations import CAUSE, EFFECT
-from cod3s.decode.config import ONE_STAGE, DecodeConfig
+from cod3s.decode.decode_config import ONE_STAGE, DecodeConfig
 from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError

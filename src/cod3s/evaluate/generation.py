@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.decode.config import DecodeConfig, find_preset
+from cod3s.decode.decode_config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, Progress

@@ -14,7 +14,7 @@ from cod3s.bins import BinsFile, build_bins, open_bins
 from cod3s.bins.file import write_bins
 from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, Progress

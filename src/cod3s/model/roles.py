@@ -1,5 +1,7 @@
 """The roles: what a model scores. `cod3s.train.lessons` says how a pair is written for each.
 
+The paper trains a model per role; a shared model is told its role by a tag.
+
 | role | models |
 |---|---|
 | plain | p(target given source) |
@@ -15,7 +17,7 @@ IGNORED = -100  # a label that is not taught: torch's loss leaves it out
 
 
 def tag(relation: str, role: str) -> str:
-    """The first decoder token: it tells a shared model which role and relation it plays."""
+    """The first decoder token: it tells a shared model which relation and role to play."""
     return f"<{relation}:{role}>"
 
 

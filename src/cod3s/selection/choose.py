@@ -21,10 +21,9 @@ from cod3s.selection.candidates import (
     make_pool,
     rank,
 )
-from cod3s.selection.methods.dpp import choose_dpp, take_away_shared
+from cod3s.selection.methods.greedy import choose_dpp, choose_mmr, take_away_shared
 from cod3s.selection.methods.hamming_rule import choose_apart
 from cod3s.selection.methods.kmedoids import choose_kmedoids
-from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 from cod3s.signatures.signer import Signer
 

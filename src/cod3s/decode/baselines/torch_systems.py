@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
 from cod3s.decode.choice import keep_suitable
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.errors import require

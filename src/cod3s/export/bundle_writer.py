@@ -22,7 +22,7 @@ from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
-from cod3s.train.run import Member, members
+from cod3s.train.training_run import Member, members
 
 QUANTIZATIONS = ("int8", "int6", "float32")
 ENCODER = "encoder"
