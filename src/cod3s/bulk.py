@@ -2,7 +2,7 @@
 
 folder/
   job.json              what is answered with which settings; written when the sources are split
-  answers-00000.jsonl   the answers to one shard of sources, a line each; written whole or not at all
+  answers-00000.jsonl   the answers to a shard of sources, a line each; written whole or not at all
   .work/                the sources of each shard, until all are answered
 
 A run that was stopped continues with the shards that are missing and ends with the same bytes.
@@ -35,13 +35,13 @@ NAME = "job.json"
 
 @dataclass(frozen=True)
 class Job:
-    """How each source is answered. `bundle` is a path that all workers can open; None is the package's own."""
+    """How each source is answered. `bundle` is a path that all workers can open; None is that of the package."""
 
     relation: str
     bundle: Path | None = None
     system: str = "cod3s"
     config: DecodeConfig = DEFAULT
-    signatures: tuple[str, ...] | None = None  # the bins to write in, in place of those that stage 1 would infer
+    signatures: tuple[str, ...] | None = None  # the bins to write in, instead of those that stage 1 would infer
 
     @property
     def folder(self) -> Path:
@@ -108,7 +108,7 @@ def answer_in_bulk(
 
 
 class ShardAnswerer:
-    """Answers shards; the bundle is opened once, and must be the one that the job was given."""
+    """Answers shards; the bundle is opened once, and must be that of the job."""
 
     def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
         if sha256(job.folder / BUNDLE_FACTS) != bundle:
@@ -197,7 +197,7 @@ def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any])
 def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
     return Cod3sError(
         f"{folder.url} holds the answers of another job: {'; '.join(changed)}",
-        hint="choose another folder with -o, or delete this one first",
+        hint="choose another folder with -o, or delete this folder first",
     )
 
 

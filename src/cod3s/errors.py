@@ -1,4 +1,4 @@
-"""Errors that a user can act on: what was found, what was needed, what to do next."""
+"""Errors that a user can act on: what happened, what was needed, what to do next."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Cod3sError(Exception):
-    """An error that a user can fix: `message` says what was found and needed, `hint` what to do next."""
+    """An error that a user can fix: `message` says what happened and what was needed, `hint` what to do next."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

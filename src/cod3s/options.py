@@ -128,7 +128,7 @@ def with_values(config: Config, what: str, values: dict[str, Any]) -> Config:
 
 
 def find_name(what: str, name: str, known: Iterable[str]) -> str:
-    """`name` if it is one of those known, else an error that suggests the nearest."""
+    """`name` if it is known, else an error that suggests the nearest."""
     names = list(known)
     if name not in names:
         raise UsageError(f"no {what} is called {name!r}", hint=did_you_mean(name, names))

@@ -28,7 +28,7 @@ class Machine:
 
     @property
     def busy(self) -> bool:
-        """Whether there are more runnable threads than cores, with one to spare."""
+        """Whether there are more runnable threads than cores, and a spare core would not be enough."""
         return self.load + self.threads > self.cores + 1
 
     @property

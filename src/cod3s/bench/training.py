@@ -35,7 +35,7 @@ _SIDE = 2048  # of the square matrices whose product is the limit
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """How fast steps of one kind are. `share` is what they reach of the limit; also in processor time."""
+    """How fast steps of a kind are. `share` is what they reach of the limit; also in processor time."""
 
     name: str
     parameters: int  # that are trained
@@ -80,7 +80,7 @@ class _Product:
 
 
 class _Steps:
-    """Training steps of a preset on one batch of ordinary length: forward, backward, optimiser."""
+    """Training steps of a preset on a batch of ordinary length: forward, backward, optimiser."""
 
     def __init__(self, name: str, config: TrainConfig, folder: Path, *, compiled: bool) -> None:
         torch = require("torch", "train")

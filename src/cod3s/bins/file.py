@@ -1,4 +1,4 @@
-"""Write and read the bins file: one SQLite file with a row per bin and per inner node of the tree.
+"""Write and read the bins file: an SQLite file with a row per bin and per inner node of the tree.
 
 A row's signature is a string of 0 and 1. A row with fewer bits than the file's signatures is an inner node: all
 sentences whose signature starts with its bits.
@@ -94,7 +94,7 @@ class BinsFile:
 
     @cached_property
     def populated(self) -> int:
-        """How many bins have at least one sentence."""
+        """How many bins have any sentence."""
         with self._readable():
             (number,) = self._database.execute(
                 "SELECT count(*) FROM bins WHERE length(signature) = ?", (self.facts.bits,)
@@ -121,7 +121,7 @@ class BinsFile:
         return bins
 
     def neighbours(self, signature: str) -> list[Bin]:
-        """The populated bins whose signatures differ in one bit, in order of that bit."""
+        """The populated bins whose signatures differ in a single bit, in order of that bit."""
         flipped = [
             signature[:position] + ("1" if bit == "0" else "0") + signature[position + 1 :]
             for position, bit in enumerate(signature)

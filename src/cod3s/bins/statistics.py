@@ -118,7 +118,7 @@ def _distinct(numbers: _Numbers) -> _Numbers:
 
 
 def _as_numbers(signed: Bits) -> _Numbers:
-    """Each row of at most 64 bits as one number, the first bit the highest."""
+    """Each row of at most 64 bits as a number, the first bit the highest."""
     weights = np.uint64(1) << np.arange(signed.shape[1] - 1, -1, -1, dtype=np.uint64)
     numbers: _Numbers = signed.astype(np.uint64) @ weights
     return numbers

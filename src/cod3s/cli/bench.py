@@ -1,4 +1,4 @@
-"""`cod3s bench`: speed, side by side in one run, as ratios."""
+"""`cod3s bench`: speed, side by side in the same run, as ratios."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -155,7 +155,7 @@ def train(
         "paper",
     ],
     batch_tokens: Annotated[
-        int | None, typer.Option(min=64, help="For all of them; default each preset's own.")
+        int | None, typer.Option(min=64, help="For all of them; default as in each preset.")
     ] = None,
     steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
     threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
@@ -223,7 +223,7 @@ def _run_settings(machine: "Machine") -> dict[str, str | float]:
 
 
 def _print_record(record: dict[str, Any], against: Path | None, allow: float) -> None:
-    """The record as JSON, with the comparison in it if there is one."""
+    """The record as JSON, with the comparison in it if a baseline is given."""
     from cod3s.bench.baseline import compare_with_baseline
 
     if against is None:
@@ -234,7 +234,7 @@ def _print_record(record: dict[str, Any], against: Path | None, allow: float) ->
 
 
 def _check(record: dict[str, Any], against: Path | None, allow: float) -> None:
-    """A table of the ratios before and now, if there is a baseline; an error if one fell too far."""
+    """A table of the ratios before and now, if there is a baseline; an error if any fell too far."""
     from cod3s.bench.baseline import compare_with_baseline
 
     if against is None:

@@ -125,7 +125,7 @@ def show(
     samples: Annotated[int, typer.Option(min=0, help="How many of the kept samples.")] = 5,
     json: JsonOption = False,
 ) -> None:
-    """Show one bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
+    """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in a single bit."""
     from cod3s.bins import open_bins
 
     path, signature = _file_and_signature(first, second, bins)
@@ -179,7 +179,7 @@ def _file_and_signature(first: str, second: str | None, bins: Path | None) -> tu
     """The bins file and the signature, which may be written `BINS SIGNATURE` or `SIGNATURE --bins BINS`."""
     if (second is None) == (bins is None):
         raise UsageError(
-            "one bins file and one signature were needed", hint="cod3s bins show bins.sqlite 0110100111010010"
+            "a bins file and a signature are needed", hint="cod3s bins show bins.sqlite 0110100111010010"
         )
     return (Path(first), second) if second is not None else (bins or Path(), first)
 
@@ -215,7 +215,7 @@ def reword(
     """Replace the sentences in a bundle's bins by the model's answers, if training sentences may not be published.
 
     The counts stay those of the training corpus; a bin without an answer shows the medoid of the smallest node
-    above it that has one.
+    above it that has an answer.
     """
     require("pyarrow", "corpus")
     from cod3s.files.disk import require_new, require_own

@@ -44,7 +44,7 @@ def train(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fit a critic of a bundle's answers: a small model that weighs the bundle's own scores of a pair.
+    """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
     answers to a source are in the same fold.

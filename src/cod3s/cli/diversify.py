@@ -103,7 +103,7 @@ def diversify(
 def _read_prompt(prompt: str) -> str:
     text = sys.stdin.read().strip() if prompt == "-" else prompt
     if not text.strip():
-        raise UsageError("the prompt is empty", hint='give one: cod3s diversify "Name a use for a brick." …')
+        raise UsageError("the prompt is empty", hint='for example: cod3s diversify "Name a use for a brick." …')
     return text
 
 

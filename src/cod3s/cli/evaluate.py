@@ -157,7 +157,7 @@ def sweep(
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
     signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
     sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
-    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not option by option.")] = False,
     k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
     limit: LimitOption = 20,
     relation: RelationOption = "",
@@ -169,7 +169,7 @@ def sweep(
     """Decode with many settings and show the curves, and which settings no other beats.
 
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
-    Bundles with other bit lengths, or with all bits in one token, become lines of their own.
+    Bundles with other bit lengths, or with all bits in a single token, become separate lines.
     """
     given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
     axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
@@ -187,7 +187,7 @@ def sweep(
     bundles = {path.resolve().name: open_bundle(path, second_encoder) for path in bundle or [default_bundle()]}
     if len(bundles) < len(bundle or [1]):
         raise UsageError(
-            "two bundles have folders of the same name", hint="rename one: the names label the curves"
+            "two bundles have folders of the same name", hint="rename a folder: the names label the curves"
         )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with sole_writer(output), progress("generating", total) as advance:
@@ -272,7 +272,7 @@ def read_scored(path: Path) -> "StsData":
 
 
 def _print_correlations(rows: "list[StsRow]", settings: str) -> None:
-    """Print one row per encoder, code and length: 80 columns hold them, however many there are."""
+    """Print a row per encoder, code and length, which fits 80 columns however many there are."""
     table = [
         (row.encoder, row.code, row.bits or "", f"{row.rho:.3f}" + (f" ± {row.sd:.3f}" if row.bits else ""))
         for row in rows

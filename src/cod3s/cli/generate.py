@@ -161,7 +161,7 @@ def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
 def _write_shards(
     texts: Iterable[str], output: str, job: "Job", shard_size: int, engine: str, workers: int, json: bool
 ) -> None:
-    """Answer into a folder and say what is in it; on Ray each worker has one thread, as it has one core."""
+    """Answer into a folder and say what is in it; on Ray each worker has one thread and one core."""
     from cod3s.bulk import answer_in_bulk
     from cod3s.corpus.engines import find_engine
 
@@ -188,7 +188,7 @@ def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:
 
     facts = read_facts(bundle or default_bundle())
     if relation in facts.models:
-        return UsageError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
+        return UsageError("there is no source", hint=f'for example: cod3s generate {relation} "it rained all day"')
     relations = [*facts.models]
     return UsageError(
         f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",

@@ -72,7 +72,7 @@ def export(
     """
     _known(to, EXPORTS, "--to")
     if output.resolve() == study.resolve():
-        raise Cod3sError("an export into the study's own folder could overwrite it", hint="choose another folder")
+        raise Cod3sError("an export into the folder of the study could overwrite it", hint="choose another folder")
     with open_study(study, database) as opened:
         written = _export(opened, to, output, per_hit, url)
     if json:

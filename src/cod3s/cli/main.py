@@ -87,7 +87,7 @@ _BINS: Commands = (
     ("stats", bins.stats, "sentences.txt --bits 4,8,12,16"),
     ("show", bins.show, "bins.sqlite 0110100111010010"),
     ("tree", bins.tree, "bins.sqlite --depth 3"),
-    ("reword", bins.reword, "bundle/ --corpus corpus/ -o own/ --sources 2000"),
+    ("reword", bins.reword, "bundle/ --corpus corpus/ -o reworded/ --sources 2000"),
 )
 _JUDGE: Commands = (
     ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
@@ -112,8 +112,8 @@ _GROUPS = (
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
     ("codes", "Learned codes: balanced bits (median) or rotated principal axes (itq).", _CODES),
-    ("judge", "Human plausibility studies: create one, collect ratings, analyse them.", _JUDGE),
-    ("bench", "Speed, measured side by side in one run.", _BENCH),
+    ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),
+    ("bench", "Speed, measured side by side in the same run.", _BENCH),
 )
 
 
@@ -123,7 +123,7 @@ def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
 
 
 def _help(command: Callable[..., None]) -> str:
-    """The docstring with one line per paragraph, so that it breaks where the terminal ends."""
+    """The docstring with a line per paragraph, so that it breaks where the terminal ends."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 

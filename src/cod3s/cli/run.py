@@ -1,4 +1,4 @@
-"""`cod3s run`: type sentences one after another; the model stays loaded and answers appear as they are made."""
+"""`cod3s run`: type sentence after sentence; the model stays loaded and answers appear as they are made."""
 
 import sys
 from contextlib import suppress
@@ -29,7 +29,7 @@ def run(
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
     bundle: BundleOption = None,
 ) -> None:
-    """Answer sentences as you type them, one per line. The model stays loaded.
+    """Answer sentences as you type them, line by line. The model stays loaded.
 
     Lines that start with a colon are commands; :help lists them.
     With a pipe as input, only the answers are printed.
@@ -69,7 +69,7 @@ class Conversation:
     like: str = ""
 
     def hear(self, line: str) -> bool:
-        """Act on one line; False if it ends the conversation."""
+        """Act on a line; False if it ends the conversation."""
         if not line.startswith(":"):
             if line:
                 self._answer(line)

@@ -71,7 +71,7 @@ def select(
 ) -> None:
     """Keep k candidates that mean different things: whole records, in the format they came in.
 
-    Without --score-field the order of the file is the ranking. --json prints one selection per group instead.
+    Without --score-field the order of the file is the ranking. --json prints a selection per group instead.
     """
     from cod3s.encode import load_encoder
     from cod3s.selection import select as select_candidates
@@ -158,7 +158,7 @@ def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Itera
 def _print_selection(
     group: "Group", selection: "Selection", table: "Table", group_by: str | None, more: bool
 ) -> None:
-    """Print one JSON object for the group; every selected candidate carries its whole record."""
+    """Print a JSON object for the group; every selected candidate carries its whole record."""
     record = asdict(selection)
     for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
@@ -183,7 +183,7 @@ def _print_header(table: "Table", more: bool) -> None:
 
 
 def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
-    """Print a record as it came, in its own format; duplicates as one more field, or as lines with an =."""
+    """Print a record as it came, in its format; duplicates as a further field, or as lines with an =."""
     if table.kind == "lines":
         print("\n    = ".join([row.written, *(duplicates or ())]))
     elif table.kind != "jsonl":

@@ -1,4 +1,4 @@
-"""Run the steps one after another on this machine, or spread over a Ray cluster."""
+"""Run the steps in turn on this machine, or spread over a Ray cluster."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ class LocalEngine:
 
 
 class RayEngine:
-    """Ray Data over the tasks: `workers` actors, each with its own worker, and a GPU if there are enough.
+    """Ray Data over the tasks: `workers` actors, each with a worker, and a GPU if there are enough.
 
     Connects to the cluster at $RAY_ADDRESS; if it is not set, Ray starts on this machine.
     """

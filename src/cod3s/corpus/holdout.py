@@ -67,7 +67,7 @@ class AtLeast:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of one relation's unique pairs, and the hashes of their sentences."""
+    """The keys of a relation's unique pairs, and the hashes of their sentences."""
 
     high: _Numbers  # (pairs,)
     sentences: _Numbers  # (pairs, source and target)
@@ -98,7 +98,7 @@ def fills(line: Line, relations: Mapping[str, Keys], least: Mapping[str, AtLeast
 
 
 class Groups:
-    """Holds out whole groups of pairs: two pairs with a common sentence, in any relation, are in one group."""
+    """Holds out whole groups of pairs: pairs that share a sentence, in any relation, are in the same group."""
 
     def __init__(self, connection: Any, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> None:
         names = list(relations)

@@ -36,7 +36,7 @@ class CorpusFolder:
         return self.work / "plan.json"
 
     def part(self, relation: str, number: int) -> Location:
-        """The sifted rows of one file: this with .parquet, its counts with .json."""
+        """The sifted rows of a file: this with .parquet, its counts with .json."""
         return self.work / relation / f"part-{number:05d}"
 
     def unsigned(self, shard: Shard) -> Location:
@@ -109,5 +109,5 @@ class CorpusFolder:
         if changed:
             raise Cod3sError(
                 f"{self.location.url} was made with another configuration: {'; '.join(changed)}",
-                hint="choose another folder with -o, or delete this one first",
+                hint="choose another folder with -o, or delete this folder first",
             )

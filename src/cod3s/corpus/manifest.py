@@ -47,7 +47,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class RelationFacts:
-    """What one relation of the corpus holds, and how its funnel came to that."""
+    """What a relation of the corpus holds, and how its funnel came to that."""
 
     template: str
     inverse: str
@@ -124,7 +124,7 @@ def remarks_on_splits(manifest: Manifest) -> list[str]:
 
 
 def load_manifest(corpus: Location) -> Manifest:
-    """The manifest of a corpus folder; a folder without one is not finished."""
+    """The manifest of a corpus folder; a folder without it is not finished."""
     file = corpus / NAME
     if not file.exists():
         raise Cod3sError(

@@ -48,7 +48,7 @@ def prepare(
 ) -> tuple[Manifest, bool]:
     """The manifest of the corpus at `output`, and whether there was anything to do.
 
-    A finished corpus of the same input and config is left alone, and an unfinished one is finished; a corpus of
+    A finished corpus of the same input and config is left alone, and an unfinished corpus is finished; a corpus of
     another input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
@@ -135,7 +135,7 @@ class _Run:
             for name, parts in sifted.items():
                 _check_some_left(name, parts)
         except LocationError:
-            raise  # a later run continues where this one stopped
+            raise  # a later run continues from here
         except Cod3sError:
             folder.abandon()
             raise

@@ -24,7 +24,7 @@ SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
 class Taken:
-    """The answers to one source so far: their texts and vectors."""
+    """The answers to a source so far: their texts and vectors."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()

@@ -74,7 +74,7 @@ def score_texts(
     texts: Sequence[str],
     prefixes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[float]:
-    """The mean log p(text given source and prefix) of each row, in one call; equal rows are scored once."""
+    """The mean log p(text given source and prefix) of each row, in a single call; equal rows are scored once."""
     rows = list(zip(sources, prefixes or [()] * len(texts), texts, strict=True))
     distinct = list(dict.fromkeys(rows))
     ids = {text: model.words.encode_text(text) for text in dict.fromkeys(texts)}

@@ -1,6 +1,6 @@
 """Notice sources that a model of causes and effects cannot answer well: not English, or not a statement.
 
-The rules are cheap and careful: a remark on a good statement is worse than none on a bad one.
+The rules are cheap and careful: a remark on a good statement is worse than none on a bad statement.
 """
 
 import re
@@ -113,7 +113,7 @@ def _is_foreign(letters: list[str], listed: list[str]) -> bool:
         return True
     english = len(_ENGLISH.intersection(listed))
     foreign = max(len(language.intersection(listed) - _ENGLISH) for language in _FOREIGN)
-    if foreign > max(english, 1) and len(listed) >= _SEVERAL:  # a single one may be part of a name
+    if foreign > max(english, 1) and len(listed) >= _SEVERAL:  # a single word may be part of a name
         return True
     marked = sum(not word.isascii() for word in listed)
     return not english and len(listed) >= _SEVERAL and 3 * marked >= len(listed)

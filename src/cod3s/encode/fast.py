@@ -25,7 +25,7 @@ _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in 
 
 
 class FastEncoder:
-    """Mean-pooled token states, with one single-threaded worker per core and batches of similar length."""
+    """Mean-pooled token states, with a single-threaded worker per core and batches of similar length."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class FastEncoder:
 
 
 def open_on_thread(model_class: Any, folder: str, **options: Any) -> Any:
-    """Open a model of CTranslate2 on a thread of its own.
+    """Open a model of CTranslate2 on a separate thread.
 
     Opening sets the number of OpenMP threads of the thread that does it, and torch would then keep to that number.
     """
@@ -79,7 +79,7 @@ def open_on_thread(model_class: Any, folder: str, **options: Any) -> Any:
 
 
 def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:
-    """The encoder in a model folder, or the default one; it is converted when it is first opened."""
+    """The encoder in a model folder, or the default encoder; it is converted when it is first opened."""
     engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
     facts = read_json(engine_folder / "encoder.json")
     return FastEncoder(

@@ -1,4 +1,4 @@
-"""Generate the outputs to evaluate: one file of answers per system.
+"""Generate the outputs to evaluate: a file of answers per system.
 
 A system's file appears only when it is complete, so a stopped evaluation continues after the last complete system.
 `run.json` records what the outputs were made from, so outputs of different data, bundles or options never mix.

@@ -1,6 +1,6 @@
 """The tables of a report, and their Markdown.
 
-A figure is bold if no other system is significantly better. The paper's published figures have their own columns:
+A figure is bold if no other system is significantly better. The paper's published figures have separate columns:
 they come from other models, other training data and another encoder.
 """
 
@@ -133,9 +133,9 @@ def distinct_table(summary: Summary, relation: str) -> Table:
         rows.append(table_row(*row))
     columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
     note = (
-        "Answers among ten that are no closer than the threshold to an earlier one, as completed statements. "
+        "Answers among ten that are no closer than the threshold to an earlier answer, as completed statements. "
         "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the "
-        "questions, or that the critic finds plausible (probability above one half)."
+        "questions, or that the critic finds plausible (probability above 0.5)."
     )
     return Table(f"Distinct answers, {title_of(relation)}", note, columns, tuple(rows))
 
@@ -232,7 +232,7 @@ def inference_table(summary: Summary) -> Table:
         for guesser, relation, scores in guesses
     ]
     note = (
-        "Share of sources with one of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
+        "Share of sources with any of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
         "target's; `most frequent` always guesses the largest bins. The median rank counts missing ones as last."
     )
     columns = ("guesses", "relation", *(f"k = {depth}" for depth in depths), "median rank", "sources")

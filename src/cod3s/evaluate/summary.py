@@ -39,7 +39,7 @@ class Control:
 
 @dataclass(frozen=True)
 class RelationScores:
-    """One system on one relation."""
+    """A system's results on a relation."""
 
     sets: int
     short: int  # sets with fewer visible answers than the largest size

@@ -114,7 +114,7 @@ def _bundle_facts(
 
 
 def _own_encoder(run: Path, members: Sequence[Member], facts: dict[str, Any]) -> str:
-    """The model of the bundle that can sign answers: one that reads with the encoder, or a copy of it.
+    """The model of the bundle that can sign answers: a model that reads with the encoder, or a copy of it.
 
     A language model has no encoder inside, so its bundle carries a copy of all-MiniLM-L6-v2.
     """

@@ -87,7 +87,7 @@ def _write(generator: Generator, relation: str, sources: Sequence[str], progress
 def _reworded(counted: BinsFile, written: BinsFile) -> Iterator[Bin]:
     """The bins and inner nodes of `counted`, with the sentences of `written`.
 
-    Where no answer fell, the medoid is that of the smallest node above that has one: as near as the model's
+    Where no answer fell, the medoid is that of the smallest node above that has an answer: as near as the model's
     sentences come.
     """
     depth = min(counted.facts.tree_depth, counted.facts.bits - 1)

@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 MAX_JSON_BYTES = 1 << 26
 """The tokenizers of the largest vocabularies have half as much."""
 MAX_LINE_BYTES = 1 << 24
-"""A line of text or one record; the limit keeps memory flat for any file, also for a bomb of compressed text."""
+"""A line of text or a record; the limit keeps memory flat for any file, also for a bomb of compressed text."""
 
 
 def cache_folder() -> Path:
@@ -60,7 +60,7 @@ def existing_file(path: Path) -> Path:
 
 
 def require_other(output: Path, inputs: Iterable[Path]) -> None:
-    """Raise an error if `output` is one of the files that are read."""
+    """Raise an error if `output` is among the files that are read."""
     for path in inputs:
         if str(path) != "-" and existing_file(path).resolve() == output.resolve():
             raise Cod3sError(f"{output} is also an input and would be overwritten", hint="choose another -o")
@@ -108,7 +108,7 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         if Path.cwd().is_relative_to(path):
             raise Cod3sError(f"{path} is the folder you are in", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Folders of our own may be made twice at once, such as conversions in the cache: the last one stays.
+    # Folders of our own may be made twice at once, such as conversions in the cache: the last stays.
     with sole_writer(path) if mark else nullcontext(False) as is_sole:
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
         try:
@@ -148,7 +148,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file's content is on the disk, so that a power cut leaves the old file or the new one."""
+    """Wait until the file's content is on the disk, so that a power cut leaves the old file or the new."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -202,7 +202,7 @@ def parse_json(content: bytes, name: str) -> Any:
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one JSON value per line, atomically: the file appears only when it is complete."""
+    """Write a JSON value per line, atomically: the file appears only when it is complete."""
     with replaced_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 

@@ -36,7 +36,7 @@ def quiet_transformers() -> Any:
 
 
 def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
-    """Marian: post-norm, ReLU, sinusoidal positions, one embedding for source, target and output."""
+    """Marian: post-norm, ReLU, sinusoidal positions, the same embedding for source, target and output."""
     transformers = quiet_transformers()
     config = transformers.MarianConfig(
         vocab_size=len(vocabulary),
@@ -123,7 +123,7 @@ def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> No
     scale = embedding.std() / table.std()
     with torch.no_grad():
         for number, piece in enumerate(vocabulary.tokens[: vocabulary.text_size]):
-            same = tokenizer.token_to_id(piece)  # the encoder's own pieces start as they are, ## and all
+            same = tokenizer.token_to_id(piece)  # the encoder's pieces start as they are, ## and all
             letters = piece.replace("▁", " ").strip()
             ids = [same] if same else tokenizer.encode(letters, add_special_tokens=False).ids
             if ids:

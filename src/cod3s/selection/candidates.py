@@ -41,7 +41,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class SignedVectors:
-    """Vectors of the user's own, one per candidate, and the code that signs them."""
+    """The user's vectors, a row per candidate, and the code that signs them."""
 
     vectors: Vectors
     code: Code
@@ -70,7 +70,7 @@ def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
         raise Cod3sError(f"the scores are not numbers: {error}") from error
     if numbers.shape != (count,):
         raise Cod3sError(
-            f"{len(numbers)} scores were given for {count} candidates", hint="give one score per candidate"
+            f"{len(numbers)} scores were given for {count} candidates", hint="give a score per candidate"
         )
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
@@ -117,7 +117,7 @@ def make_pool(
 
 
 def check_vectors(vectors: Vectors, count: int) -> Vectors:
-    """Vectors from the user's own encoder, one finite row per candidate."""
+    """Vectors from the user's encoder, a finite row per candidate."""
     rows = np.asarray(vectors)
     if rows.ndim != 2 or len(rows) != count or not rows.size:
         raise VectorError(f"vectors of shape {rows.shape} were given for {count} candidates, (n, dim) was needed")

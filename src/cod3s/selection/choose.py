@@ -1,4 +1,4 @@
-"""Select k candidates by one of the methods, and list the duplicates of each."""
+"""Select k candidates by a named method, and list the duplicates of each."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ AUTO = "auto"
 METHODS = {
     AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
     "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
-    "mmr": "maximal marginal relevance: score against the nearest chosen one",
+    "mmr": "maximal marginal relevance: score against the nearest chosen candidate",
     "dpp": "determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
 }
@@ -52,7 +52,7 @@ class Selected:
     signature: str
     score: float | None
     index: int
-    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen one has them
+    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen candidate has them
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +93,7 @@ def select(
     Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
     quarter of `bits`). `strict` (signatures) returns fewer than k rather than any that lie so near. `score_weight`
     (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
-    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are embeddings of your own that replace the
+    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
     encoder.
     """
     check_method(method)
@@ -154,12 +154,12 @@ def _open_source(
 
 
 def check_method(method: str) -> str:
-    """`method` itself when it is one of METHODS; else a clear error."""
+    """`method` itself when it is among METHODS; else a clear error."""
     return find_name("method", method, METHODS)
 
 
 def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:
-    """Rows chosen by one of the methods that look at cosines, from the candidates that say something new."""
+    """Rows chosen by a method that looks at cosines, from the candidates that say something new."""
     rows = _different(pool)
     vectors, quality = vectors[rows], pool.quality[rows]
     if method == "kmedoids":
@@ -201,7 +201,7 @@ def _describe(
 
 
 def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np.int32]:
-    """For each row the number of the chosen one that stands for it: the nearest, the earlier on a tie; else -1."""
+    """For each row the number of the chosen row that stands for it: the nearest, the earlier on a tie; else -1."""
     nearest = np.full(len(packed), -1, np.int32)
     for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
         block = slice(start, start + _BLOCK)

@@ -1,4 +1,4 @@
-"""Read candidates from a file or a pipe, one group in memory at a time."""
+"""Read candidates from a file or a pipe, with a single group in memory at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that follow each other with one value in the field they are grouped by."""
+    """Candidates that follow each other with the same value in the field they are grouped by."""
 
     value: Any
     candidates: tuple[Candidate, ...]
@@ -50,7 +50,7 @@ def _guess(first: str, text_field: str | None) -> str:
 def read_groups(
     table: Table, *, text_field: str | None, score_field: str | None = None, group_by: str | None = None
 ) -> Iterator[Group]:
-    """The candidates, a group of neighbours at a time; without `group_by` all of them are one group."""
+    """The candidates, a group of neighbours at a time; without `group_by` all of them are a single group."""
     candidates = _read(table, text_field, score_field)
     if group_by is None:
         yield Group(None, tuple(candidates))

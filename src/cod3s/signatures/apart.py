@@ -43,7 +43,7 @@ def keep_apart(
     """Greedily, best row first: the rows that differ from every kept row in more than `min_hamming` bits.
 
     Signatures come packed, (n, bytes), or as strings of 0 and 1. Stops when `k` are kept. `min_hamming` 0 keeps
-    one row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
+    a row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
     """
     packed = signatures if isinstance(signatures, np.ndarray) else pack_texts(signatures)
     if packed.ndim != 2:

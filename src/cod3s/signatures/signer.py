@@ -60,7 +60,7 @@ def sign(
 
 
 class Signer:
-    """Signs texts with one encoder and one code: the only way from a text to its signature."""
+    """Signs texts with an encoder and a code: the only way from a text to its signature."""
 
     def __init__(self, encoder: Encoder, code: Code) -> None:
         self.encoder, self.code = encoder, code

@@ -68,7 +68,7 @@ def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[A
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """The newest whole checkpoint. Its state is written last, so one that a kill cut short has none, or half."""
+    """The newest whole checkpoint. Its state is written last: a run that was killed while saving leaves none."""
     steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
     for _, path in sorted(steps.items(), reverse=True):
         with suppress(Cod3sError):
@@ -120,7 +120,7 @@ def _processes() -> int:
 
 
 def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) -> Any:
-    """Trainer with batches in their given order (they are shuffled already) and our own validation."""
+    """Trainer with batches in the given order (they are already shuffled) and our own validation."""
 
     class Ordered(transformers.Trainer):  # type: ignore[misc]
         def _get_train_sampler(self, dataset: Any = None) -> Any:

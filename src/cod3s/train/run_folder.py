@@ -5,7 +5,7 @@ run/
   tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
   code/           the hyperplanes of the corpus
   bins/           its bins
-  MEMBER/         one folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
+  MEMBER/         a folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
 """
 
 import shutil
@@ -30,7 +30,7 @@ FINISHED = "finished"
 
 
 def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
-    """Write what the run is made from, or check that the run to be resumed is the same one."""
+    """Write what the run is made from, or check that the run to be resumed is the same."""
     facts = {
         "config": config.record(),
         "corpus": sha256(corpus / "manifest.json"),
@@ -57,7 +57,7 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
     before["config"] = {**TrainConfig().record(), **before["config"]}  # what a later version added has its default
     if before != facts:
         raise Cod3sError(
-            f"the run in {output} has another config or corpus", hint="choose another folder for this one"
+            f"the run in {output} has another config or corpus", hint="choose another folder for this run"
         )
 
 

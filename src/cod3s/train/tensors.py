@@ -1,4 +1,4 @@
-"""Turn examples into padded tensors, one batch at a time."""
+"""Turn examples into padded tensors, batch by batch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dic
 
 
 def collate_causal(examples: Sequence[Example], pad: int) -> dict[str, Any]:
-    """A batch for a language model: what is read, then what is given, in one row; labels where it writes."""
+    """A batch for a language model: what is read, then what is given, in a row; labels where it writes."""
     torch = require("torch", "train")
     rows = [example.read + example.given for example in examples]
     longest = max(map(len, rows))

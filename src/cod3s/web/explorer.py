@@ -29,7 +29,7 @@ NEIGHBOURS = 12  # of a bin
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many answers of each system say something that no earlier one says, and what measured it."""
+    """How many answers of each system say something that no earlier answer says, and what measured it."""
 
     cod3s: int
     s2s: int
@@ -175,7 +175,7 @@ class Explorer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's encoder, or the one of the base install where its extra is missing."""
+        """The bundle's encoder, or that of the base install where its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):
@@ -187,6 +187,6 @@ class Explorer:
 
 
 def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:
-    """How many of the completed statements do not paraphrase an earlier one."""
+    """How many of the completed statements do not paraphrase an earlier statement."""
     statements = [complete(template, answers.source, answer.text) for answer in answers]
     return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0

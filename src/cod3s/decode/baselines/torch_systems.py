@@ -1,7 +1,7 @@
 """The systems that run on torch weights: `dbs` and `dpc`.
 
-`dbs` is diverse beam search with one group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
-that targets of the source are likely to hold, and searches once per word for a text that holds one of its forms.
+`dbs` is diverse beam search with a group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
+that targets of the source are likely to hold, and searches once per word for a text that holds any of its forms.
 """
 
 import re
@@ -28,7 +28,7 @@ _INSIDE_A_WORD = re.compile(r"[\w'’]")
 
 
 class TorchSystems:
-    """The systems of one bundle; a model is opened when it is first asked for, and kept."""
+    """The systems of a bundle; a model is opened when it is first asked for, and kept."""
 
     def __init__(self, models: BundleModels) -> None:
         self._models = models
@@ -120,7 +120,7 @@ class TorchSystems:
 
 
 class _Answers:
-    """The answers to one source, each text once, in the order in which they came."""
+    """The answers to a source, each text once, in the order in which they came."""
 
     def __init__(self, vocabulary: Vocabulary, config: DecodeConfig, source: str) -> None:
         self._vocabulary, self._config, self._source = vocabulary, config, source

@@ -26,7 +26,7 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True)
 class SystemFigures:
-    """One system on one relation: its figures, and the number of sources behind each."""
+    """A system on a relation: its figures, and the number of sources behind each."""
 
     figures: Mapping[str, Figure]
     sources: Mapping[str, int]
@@ -44,7 +44,7 @@ class GoldFigure:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of one group of raters."""
+    """The results of a group of raters."""
 
     raters: int
     ratings: int

@@ -29,7 +29,7 @@ GOLD_NAMES = {RIGHT: "gold: right", WRONG: "gold: wrong"}
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
-    """Every table with at least one row."""
+    """Every table that has rows."""
     results = analysis.results
     tables = [plausibility_table(results, relation, counted(analysis)) for relation in results.relations]
     tables += [held_out_table(results, relation) for relation in results.relations]

@@ -35,7 +35,7 @@ def choose_mmr(vectors: Vectors, quality: Scores, k: int, *, score_weight: float
 def take_away_shared(vectors: Vectors, share: float) -> Vectors:
     """Unit vectors after a share of their mean is taken away.
 
-    Candidates for one prompt share its topic, which hides how they differ (docs/measured/select.md).
+    Candidates for a prompt share its topic, which hides how they differ (docs/measured/select.md).
     """
     return unit(vectors - np.float32(share) * vectors.mean(axis=0)) if share else vectors
 
@@ -79,7 +79,7 @@ def _weights(quality: Scores, score_weight: float) -> Floats:
 
 
 def _exchange(vectors: Vectors, weight: Floats, chosen: Rows) -> Rows:
-    """Exchange one chosen row at a time for the row that adds most volume to the others, until none adds more."""
+    """Exchange chosen rows in turn, each for the row that adds most volume to the others, until none adds more."""
     rows: Rows = chosen.copy()
     kernel = np.stack([_kernel_row(vectors, weight, row) for row in rows])  # (k, n)
     for _ in range(_ROUNDS):

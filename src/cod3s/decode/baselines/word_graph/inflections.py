@@ -63,7 +63,7 @@ def _root(word: str, parents: Mapping[str, str]) -> str:
 
 
 def _forms(base: str) -> Iterator[str]:
-    """The forms of a noun or verb; an irregular past replaces the regular one."""
+    """The forms of a noun or verb; an irregular past replaces the regular past."""
     yield third_person(base)
     if base.endswith("o"):
         yield base + "s"
@@ -89,7 +89,7 @@ def _ing_stems(base: str) -> Iterator[str]:
 
 
 def _stems(base: str) -> Iterator[str]:
-    """Before -ed and -ing: the last consonant doubled after one vowel; in long words, stress decides."""
+    """Before -ed and -ing: the last consonant doubled after a single vowel; in long words, stress decides."""
     doubles = base[-1] not in _VOWELS + "wxy" and base[-2] in _VOWELS and base[-3] not in _VOWELS
     if doubles:
         yield base + base[-1]

@@ -114,7 +114,7 @@ class WordGraph:
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
         causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
-        it is the one of the two scores that goes from source to target: sufficiency where the source is the
+        it is that of the two scores that goes from source to target: sufficiency where the source is the
         cause, necessity where it is the effect (docs/baselines.md).
         """
         if balance is None:
