@@ -330,7 +330,7 @@ def test_a_run_that_a_wrong_option_ended_can_be_begun_anew(corpus: Path, tmp_pat
 
 def test_a_folder_that_holds_other_things_is_not_trained_into(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("ten years")
-    with pytest.raises(Cod3sError, match="holds other things"):
+    with pytest.raises(Cod3sError, match="holds other files"):
         train(corpus, tmp_path, TINY)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 

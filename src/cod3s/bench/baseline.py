@@ -15,12 +15,12 @@ from cod3s.files.disk import read_json
 _LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}
 """What names a row of each benchmark's record, and its ratio; with `processor_` before it, of processor time."""
 _OF_THE_RUN = ("load", "clock", "limit_gflops")
-"""Settings that say how the machine was, not what was measured."""
+"""Settings that describe the state of the machine, not what was measured."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The load before the benchmark, and whether that leaves too little room for its threads."""
+    """The load before the benchmark, and whether it leaves too few cores for the benchmark's threads."""
 
     load: float
     cores: int
@@ -28,7 +28,7 @@ class Machine:
 
     @property
     def busy(self) -> bool:
-        """Whether there are more runnable threads than cores, and a spare core would not be enough."""
+        """Whether there are clearly more runnable threads than cores."""
         return self.load + self.threads > self.cores + 1
 
     @property
@@ -65,13 +65,15 @@ class Change:
 
 
 def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[Change], str]:
-    """Each ratio that both runs have, and the clock that it is of.
+    """Each ratio that both runs have, and the clock that measured it.
 
     Processor time is compared unless the machine was idle in both runs. Other settings are an error.
     """
     baseline = read_json(path)
     if not isinstance(baseline, dict) or not isinstance(baseline.get("settings"), dict):
-        raise FileFormatError(f"{path} is no record of a benchmark", hint="write it with `cod3s bench … --json`")
+        raise FileFormatError(
+            f"{path} is not the record of a benchmark", hint="write it with `cod3s bench … --json`"
+        )
     _require_equal_settings(path, baseline["settings"], record["settings"])
     clocks = {run["settings"].get("clock", "processor") for run in (baseline, record)}
     clock = "wall" if clocks == {"wall"} else "processor"

@@ -26,12 +26,12 @@ from cod3s.model.transformers_engine import TransformersEngine
 STAGES = ("signatures", "rerank signatures", "sentences", "rerank sentences")
 
 Times = dict[str, tuple[float, float]]
-"""By stage: seconds on the wall, and of the processor."""
+"""By stage: seconds of wall time and of processor time."""
 
 
 @dataclass(frozen=True)
 class StageSpeed:
-    """Seconds per input that a stage takes here and at the peer; ratios above 1 are in our favour."""
+    """Seconds per input that a stage takes here and with the peer; ratios above 1 mean that we are faster."""
 
     stage: str
     int8: float

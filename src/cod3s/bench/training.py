@@ -35,7 +35,7 @@ _SIDE = 2048  # of the square matrices whose product is the limit
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """How fast steps of a kind are. `share` is what they reach of the limit; also in processor time."""
+    """The speed of training steps. `share` is the share of the limit that they reach; also in processor time."""
 
     name: str
     parameters: int  # that are trained
@@ -112,7 +112,7 @@ class _Steps:
         self._optimiser.zero_grad()
 
     def speed(self, seconds: Times, limit: Times) -> TrainingSpeed:
-        """What a step of so many seconds reaches; both are on the wall and of the processor."""
+        """The speed of a step that takes these seconds; both in wall time and in processor time."""
         rates = self._gflop / seconds
         return TrainingSpeed(
             self._name,

@@ -73,7 +73,7 @@ class BinsFile:
         self.path = existing_file(path)
         with self._readable():
             self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-            # A view could compute anything, for any time: only tables are read.
+            # A view could run any query, for any length of time, so only tables are read.
             (tables,) = self._database.execute(_COUNT_TABLES).fetchone()
             if tables != len(_TABLES):
                 raise TypeError(f"it has no tables {' and '.join(_TABLES)}")

@@ -64,7 +64,7 @@ class BinStatistics:
         if not self._signatures:
             raise BinsError("there are no sentences to count")
         signatures = np.concatenate(self._signatures)
-        # (bin, word) pairs of a shorter length are those of a longer length with the bins merged, so each length
+        # The (bin, word) pairs of a shorter length are those of a longer length with bins merged, so each length
         # is counted from the distinct pairs of the length before.
         bins, sentence_bin = np.unique(signatures, return_inverse=True)
         counts = np.bincount(sentence_bin).astype(np.float64)

@@ -87,7 +87,7 @@ def read_keys(connection: Any, table: str) -> Keys:
 
 
 def fills(line: Line, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> bool:
-    """Whether the line holds out as many pairs as are wanted, none of them with a sentence of train."""
+    """Whether the line holds out enough pairs that share no sentence with train."""
     train = np.concatenate([keys.sentences[keys.of_split(line, "train")].ravel() for keys in relations.values()])
     for keys in relations.values():
         clean = ~np.isin(keys.sentences, train).any(axis=1)

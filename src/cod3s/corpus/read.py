@@ -92,7 +92,7 @@ class Reader:
         if self.file.folder in _CAUSALBANK_ORDERS:
             if ("cause", "effect") not in self.names:
                 raise FileFormatError(
-                    f"{self.file.url} holds causes and effects, which this relation is not about"
+                    f"{self.file.url} holds causes and effects, but this relation is about something else"
                 )
             return causalbank_parser(_CAUSALBANK_ORDERS[self.file.folder]), False
         if isinstance(line, Damaged):

@@ -192,7 +192,7 @@ class Generator:
         """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
         Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
-        idle and the first answers come early (docs/decoding.md has figures). The set equals that which
+        idle and the first answers come early (docs/decoding.md has figures). The set equals what
         `generate` gives, up to rounding of scores. Samples for a bin depend on the bins drawn before it, and
         one-stage systems write all answers in a single search: in both cases all answers come together.
         """

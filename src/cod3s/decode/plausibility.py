@@ -129,7 +129,7 @@ FEATURES: dict[str, Callable[[Pair, PairScores], float]] = {
     "backward_pmi": lambda _, scores: _backward_pmi(scores),
     # How ordinary the target is
     "target_alone": lambda _, scores: scores.target_alone or 0.0,
-    # What an encoder and plain counting see
+    # What an encoder and word counts say
     "relevance": lambda _, scores: scores.relevance,
     "words": lambda pair, _: float(len(words(pair.target))),
     "overlap": lambda pair, _: _overlap(pair),

@@ -33,7 +33,7 @@ class Batch:
     remarks: list[list[str]]
 
     def answer_set(self, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
-        """The result for a source: its answers, the settings that had a part in them, and its remarks."""
+        """The result for a source: its answers, the settings that affected them, and its remarks."""
         values = asdict(self.config)
         settings = values if self.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
         return AnswerSet(

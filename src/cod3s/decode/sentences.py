@@ -95,7 +95,7 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
     shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
     texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
     vectors = judge.vectors(sorted(texts | set(batch.sources)))
-    forwards: dict[Pair, float] = {}  # of the bin that likes the text best
+    forwards: dict[Pair, float] = {}  # of the bin where the text scores best
     for source, rows in zip(batch.sources, shortlists, strict=True):
         for candidate in (candidate for candidates in rows for candidate in candidates):
             pair = Pair(batch.relation, source, candidate.text)

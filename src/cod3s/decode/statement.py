@@ -120,7 +120,7 @@ def _is_foreign(letters: list[str], listed: list[str]) -> bool:
 
 
 def _is_random(listed: list[str]) -> bool:
-    """Whether at least half of the words cannot be pronounced, and no small word speaks for English."""
+    """Whether at least half of the words cannot be pronounced, and no small word is English."""
     if any(word in _ENGLISH for word in listed if len(word) > 1):
         return False
     return 2 * sum(map(_is_unpronounceable, listed)) >= len(listed)

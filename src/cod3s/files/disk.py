@@ -24,9 +24,9 @@ from cod3s.files.lock import sole_writer
 Record = TypeVar("Record")
 
 MAX_JSON_BYTES = 1 << 26
-"""The tokenizers of the largest vocabularies have half as much."""
+"""The largest tokenizers have half as much."""
 MAX_LINE_BYTES = 1 << 24
-"""A line of text or a record; the limit keeps memory flat for any file, also for a bomb of compressed text."""
+"""A line of text or a record; the limit keeps memory flat for any file, even for a decompression bomb."""
 
 
 def cache_folder() -> Path:
@@ -67,7 +67,7 @@ def require_other(output: Path, inputs: Iterable[Path]) -> None:
 
 
 def require_new(output: Path, force: bool) -> None:
-    """Raise an error if there is something at `output` already, unless it may be replaced (`--force`)."""
+    """Raise an error if `output` already exists, unless it may be replaced (`--force`)."""
     if force or not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     raise Cod3sError(f"{output} exists already", hint="add --force to replace it, or choose another name")
@@ -128,8 +128,8 @@ def require_own(path: Path, mark: str) -> None:
         raise Cod3sError(f"{path} is a file, and a folder was needed", hint="name another folder")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
-            f"{path} holds other things (there is no {mark} in it), so it is not replaced",
-            hint="name a folder that is new, empty or of the same kind",
+            f"{path} holds other files (there is no {mark} in it), so it is not replaced",
+            hint="name a folder that is new, empty or of this kind",
         )
 
 
@@ -192,12 +192,15 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes, name: str) -> Any:
-    """The JSON value in the content of the file `name`, which may have MAX_JSON_BYTES."""
+    """The JSON value in the content of the file `name`, of at most MAX_JSON_BYTES."""
     if len(content) > MAX_JSON_BYTES:
         raise FileFormatError(f"{name} has more than {MAX_JSON_BYTES >> 20} MB, too much for this kind of file")
     try:
         return json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # among them text that is not UTF-8, and endless digits
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # including text that is not UTF-8, and numbers with too many digits
         raise FileFormatError(f"{name} does not hold valid JSON: {error}") from error
 
 

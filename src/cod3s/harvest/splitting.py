@@ -68,7 +68,7 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
-    """Where each sentence of a paragraph begins and ends, the space after it included."""
+    """Where each sentence of a paragraph begins and ends, including the space after it."""
     spans = []
     start = 0
     for match in _END.finditer(paragraph):

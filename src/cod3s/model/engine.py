@@ -40,7 +40,7 @@ _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
 @dataclass(frozen=True)
 class Request:
-    """What the encoder reads (None: nothing) and the ids that the decoder starts with, a role's tag first."""
+    """What the encoder reads (None for nothing), and the ids that the decoder starts with, a role's tag first."""
 
     source: str | None
     prefix: tuple[int, ...]
@@ -151,7 +151,7 @@ class CTranslate2Engine(ABC):
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each request: up to `max_tokens` tokens and an end, or `exactly` so many and none."""
+        """The hypotheses of each request: at most `max_tokens` tokens and an end, or `exactly` as many without."""
 
     @abstractmethod
     def _load(self, **options: Any) -> Any:
@@ -168,8 +168,8 @@ class CTranslate2Engine(ABC):
     def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
         """The model with a single worker that draws from `seed` on.
 
-        A worker takes the process's seed when it first samples, and keeps it, so only a new worker repeats its draws.
-        It must sample once before another seed is set, and be alone: what two draw would depend on their timing.
+        A worker takes the process's seed when it first samples and keeps it, so only a new worker repeats draws.
+        It must sample once before another seed is set, and be alone: draws of two would depend on their timing.
         """
         import ctranslate2
 
@@ -245,7 +245,7 @@ class FastEngine(CTranslate2Engine):
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
+        """The engine counts the prefix as written, so only requests with prefixes of equal length run together."""
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for length, rows in rows_by_prefix_length(requests):
             given = length - 1  # the engine does not count the tag

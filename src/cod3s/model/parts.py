@@ -1,7 +1,7 @@
 """Keep an engine's weights in compressed parts of bounded size: some stores refuse large files.
 
-Weights that use few of int8's levels shrink by a third; the parts are compressed apart, so that all cores can open
-them.
+Weights that use few of int8's levels shrink by a third; each part is compressed by itself, so that all cores can
+open them.
 """
 
 import zlib

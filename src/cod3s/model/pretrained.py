@@ -1,7 +1,7 @@
 """A pretrained seq2seq model of Hugging Face as a start: BART, T5 or Marian.
 
-A name or folder in; its tokenizers as files, and its model with room for tags and signature tokens, out. The text
-pieces keep their ids, so what the model knows of them stays; ours follow.
+From a name or folder come its tokenizers as files, and its model with room for tags and signature tokens. The text
+pieces keep their ids, so what the model knows about them stays; our tokens follow.
 """
 
 import warnings

@@ -71,7 +71,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
 def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:
     """Reads a source as the beginning of the relation's statement, up to where a role's tag takes over.
 
-    Of a source that is too long, the end is left out; the connective stays whole.
+    If a source is too long, its end is left out; the connective stays whole.
     """
     connective = connective_pieces(vocabulary, template)[:-1]
     room = limit // 2 - len(connective)  # the other half is for the tag, the signature and what is written

@@ -33,7 +33,7 @@ _WITHOUT_HABITS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class _OnlyTokens:
-    """A logits processor that leaves these ids alone and forbids all others."""
+    """A logits processor that allows these ids and forbids all others."""
 
     ids: tuple[int, ...]
 

@@ -40,7 +40,7 @@ MOST_FOR_DPP = 100_000  # candidates that `auto` gives to dpp, which holds their
 _WEIGHTED = ("mmr", "dpp")
 _SCORE_WEIGHT = 0.5
 _AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
-_AUTO_SHARED = 0.6  # of the candidates' mean that `auto` takes away
+_AUTO_SHARED = 0.6  # share of the candidates' mean that `auto` subtracts
 _BLOCK = 65_536
 
 
@@ -59,8 +59,8 @@ class Selected:
 class Selection(ResultSet[Selected]):
     """The chosen candidates, best first; the record of `select --json`."""
 
-    k: int  # as asked; fewer are selected where there are fewer candidates
-    method: str  # what ran: never `auto`
+    k: int  # as requested; fewer are selected if there are fewer candidates
+    method: str  # the method that ran: never `auto`
     selected: tuple[Selected, ...]
     settings: dict[str, str | int | float | bool]
     blank: tuple[int, ...] = ()  # candidates with nothing visible in them: never selected
@@ -86,12 +86,12 @@ def select(
     score_weight: float | None = None,
     strict: bool = False,
 ) -> Selection:
-    """Choose k candidates that mean different things, and tell what each of them stands for.
+    """Choose k candidates that mean different things, and list the duplicates of each.
 
     Higher scores are better; without scores the order of the list is the ranking. `auto` runs dpp up to 100,000
     candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
     Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
-    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any that lie so near. `score_weight`
+    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
     (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
     away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
     encoder.

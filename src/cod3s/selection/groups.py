@@ -16,7 +16,7 @@ from cod3s.options import find_name
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
 class Candidate:
-    """A record that stands for selection: what it says, how good it is, and all it holds."""
+    """A candidate: its text, its score, and the whole record that it comes from."""
 
     text: str
     score: float | None
@@ -33,7 +33,7 @@ class Group:
 
 @contextmanager
 def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Iterator[Table]:
-    """The table in `path` (`-` is standard input); what its name does not tell, `kind` or the first line does."""
+    """The table in `path` (`-` is standard input); `kind` or the first line says what its name does not."""
     if kind is not None:
         find_name("format", kind, KINDS)
     with open_text(path) as stream:

@@ -36,7 +36,7 @@ class Access:
     """Who may use a server: the host names it answers to, and the foreign origins that may send requests.
 
     Without the check of hosts, a page could point its domain name at this machine (DNS rebinding) and read what
-    the server says; without that of origins, it could let the user's browser rate or generate.
+    the server says; without the check of origins, it could make the user's browser rate or generate.
     """
 
     hosts: frozenset[str] = LOCAL_HOSTS

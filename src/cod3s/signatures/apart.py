@@ -7,7 +7,7 @@ signature that was kept. What happens when fewer than k lie apart depends on the
 |---|---|
 | strict | fewer are kept |
 | relax | `min_hamming` is lowered step by step until k lie apart; the result says how far |
-| refill | the best of the dropped ones follow the kept ones and fill up the list (the original's code) |
+| refill | the best of the dropped signatures fill up the list after the kept ones (as in the original's code) |
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Apart:
 
     kept: Rows
     others: Rows
-    min_hamming: int  # what the rule came down to; only `relax` lowers it
+    min_hamming: int  # the threshold in the end; only `relax` lowers it
 
     def order(self) -> Rows:
         """The kept rows, then the dropped ones."""

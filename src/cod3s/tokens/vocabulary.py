@@ -48,7 +48,7 @@ class SignatureTokens:
         return list(dict.fromkeys(name for names in self.choices() for name in names))
 
     def choices(self) -> list[list[str]]:
-        """The tokens that each group can be, in counting order."""
+        """The possible tokens of each group, in counting order."""
         return [
             [self._name(group, "".join(value)) for value in product("01", repeat=width)]
             for group, width in enumerate(self.groups)

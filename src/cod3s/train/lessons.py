@@ -43,7 +43,7 @@ def lesson(
     p(source given signature) of `effect` is learned from "EFFECT because CAUSE". A relation without an inverse
     uses only its pairs.
 
-    With the source `hidden`, the signature is all that is known of a target, so it must be read; and the plain
+    With the source `hidden`, the signature is all that is known about a target, so it must be used; and the plain
     role learns how likely a target is by itself.
     """
     name, pairs = tag(relation, role), tables[relation]

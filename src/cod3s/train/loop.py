@@ -34,7 +34,7 @@ def fit(
 
     `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
     (the best and the last) and `log.csv` are in `folder`. Returns the figures of the best weights, and whether the
-    run is finished: if it ran out of time, it can go on from its last checkpoint.
+    run is finished: if it ran out of time, it can continue from its last checkpoint.
     """
     transformers = quiet_transformers()
     pairs_per_step = pairs_per_batch * config.accumulate * _processes()
@@ -110,7 +110,7 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: in
         use_cpu=not require("torch", "train").cuda.is_available(),
         remove_unused_columns=False,
         logging_nan_inf_filter=False,
-        restore_callback_states_from_checkpoint=True,  # patience counts on over a kill
+        restore_callback_states_from_checkpoint=True,  # patience keeps counting across restarts
     )
 
 

@@ -1,7 +1,7 @@
 """The folder of a training run, which explains itself and can be resumed.
 
 run/
-  config.json     what was asked for, the corpus it was asked of, versions
+  config.json     the options, the corpus, versions
   tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
   code/           the hyperplanes of the corpus
   bins/           its bins
@@ -26,7 +26,7 @@ from cod3s.train.config import TrainConfig
 PIECES = "tokens.model"
 SOURCE_TOKENIZER = "source.json"
 FINISHED = "finished"
-"""A file of this name marks a model that --resume has nothing more to do for."""
+"""A file of this name marks a model that is finished, so --resume skips it."""
 
 
 def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
@@ -54,7 +54,10 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
     before = read_json(path)
-    before["config"] = {**TrainConfig().record(), **before["config"]}  # what a later version added has its default
+    before["config"] = {
+        **TrainConfig().record(),
+        **before["config"],
+    }  # options that a later version added have their defaults
     if before != facts:
         raise Cod3sError(
             f"the run in {output} has another config or corpus", hint="choose another folder for this run"
@@ -62,7 +65,7 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
 
 
 def has_learned(output: Path) -> bool:
-    """Whether any model of the run has made a step that was saved."""
+    """Whether any model of the run has saved a step."""
     return any(output.glob("*/checkpoint-*")) or any(output.glob("*/figures.json"))
 
 

@@ -1,4 +1,4 @@
-"""Train the models of a run: a prepared corpus and a config in, a run folder out."""
+"""Train the models of a run: from a prepared corpus and a config to a run folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -225,7 +225,7 @@ class _Run:
             if table.too_long and table.too_long == len(table):
                 raise Cod3sError(
                     f"every pair of {relation} is too long for the {self._shape.max_tokens} tokens of this shape",
-                    hint="prepare the corpus with the filter length:20, or so",
+                    hint="prepare the corpus with a filter such as length:20",
                 )
         return tables
 

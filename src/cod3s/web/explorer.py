@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Explorer:
-    """One bundle with all that clients may ask of it; safe to share between threads. Encoders open when needed."""
+    """A bundle and all that clients may ask of it; safe to share between threads. Encoders open when needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits

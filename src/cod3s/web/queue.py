@@ -18,7 +18,7 @@ from cod3s.errors import Cod3sError
 from cod3s.serving.refusals import RefusedError, explain
 from cod3s.web.limits import Limits
 
-RETRY_SECONDS = 2  # what a refused client is told to wait
+RETRY_SECONDS = 2  # how long a refused client is told to wait
 _log = logging.getLogger("cod3s.web")
 
 Event = dict[str, Any]

@@ -39,7 +39,7 @@ def _served_system(name: str) -> str:
 
 
 class Body(BaseModel):
-    """What all bodies have in common: no field that is not named, and nothing read as what it is not."""
+    """What all bodies have in common: no unknown fields, and no conversion between types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -136,7 +136,7 @@ def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Mode
 
 
 def _at_most(limit: int, field: FieldInfo) -> tuple[Any, Any]:
-    """A whole number's field with a further bound, which its default keeps too."""
+    """An integer field with a further bound, which also limits its default."""
     (least,) = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
     return int, Field(min(field.default, limit), ge=least, le=limit, description=field.description)
 

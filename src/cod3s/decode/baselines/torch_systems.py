@@ -43,7 +43,7 @@ class TorchSystems:
         return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
 
     def _diverse(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
-        """The baseline's beam in k groups: as many hypotheses as `s2s` has, spent on being different."""
+        """The baseline's beam in k groups: as many hypotheses as `s2s`, but in groups that differ."""
         from cod3s.decode.baselines.diverse import diverse_beam_search
 
         model = self._models.plain(relation)

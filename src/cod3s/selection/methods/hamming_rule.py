@@ -14,8 +14,8 @@ _BLOCK = 65_536
 def choose_apart(pool: Pool, k: int, *, min_hamming: int, strict: bool = False) -> Rows:
     """Rows that differ in more than `min_hamming` bits, best first; unless `strict`, filled up to k.
 
-    The filling takes the row that lies farthest from all chosen rows, the better on a tie. The paper fills up
-    in rank order instead; but what ranks highest among the dropped is what resembles a kept row most.
+    Each added row is the farthest from all chosen rows, the better on a tie. The paper fills up
+    in rank order instead; but the highest of the dropped rows resemble the kept rows most.
     """
     kept = keep_apart(pool.packed, min_hamming, k).kept
     if strict or len(kept) == min(k, len(pool.packed)):

@@ -11,7 +11,7 @@ from cod3s.harvest.lexicon import NO_PAST, third_person
 
 _VOWELS = "aeiou"
 _SYLLABLE = re.compile(r"[aeiouy]+")
-_MIN_BASE = 3  # letters; shorter ones make more false friends than true forms
+_MIN_BASE = 3  # letters; shorter words give more false forms than true forms
 _MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely a typo
 
 # Words that look like forms of others, and are not.

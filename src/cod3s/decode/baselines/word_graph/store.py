@@ -82,7 +82,7 @@ class RelatedWord:
 def write_word_graph(path: Path, facts: WordGraphFacts, forms: Iterable[WordForm], edges: Iterable[Edge]) -> None:
     """Write the file, all or nothing."""
     with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
-        database.execute("PRAGMA journal_mode = OFF")  # an unfinished file is thrown away
+        database.execute("PRAGMA journal_mode = OFF")  # an unfinished file is deleted
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
         database.executemany("INSERT INTO words VALUES (:word, :base, :targets)", map(asdict, forms))
@@ -114,7 +114,7 @@ class WordGraph:
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
         causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
-        it is that of the two scores that goes from source to target: sufficiency where the source is the
+        it is the score that goes from source to target: sufficiency where the source is the
         cause, necessity where it is the effect (docs/baselines.md).
         """
         if balance is None:
