@@ -78,6 +78,12 @@ def require(module: str, extra: str) -> Any:
         ) from error
 
 
+def require_all(extra: str, *modules: str) -> None:
+    """Fail early if any of the modules is not installed; the error names the extra that installs them."""
+    for module in modules:
+        require(module, extra)
+
+
 Progress = Callable[[int], None]
 """Long work calls it with the number of items that were just finished."""
 

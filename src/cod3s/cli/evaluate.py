@@ -9,7 +9,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, numbers, seed_option
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
-from cod3s.errors import UsageError, require
+from cod3s.errors import UsageError, require_all
 from cod3s.options import SEED, options_of
 from cod3s.text import settings_line
 
@@ -103,8 +103,7 @@ def evaluate(
 
 def require_evaluation() -> None:
     """Fail early if an optional library is missing."""
-    for module in ("pyarrow", "sacrebleu", "scipy", "matplotlib", "jinja2"):
-        require(module, "evaluate")
+    require_all("evaluate", "pyarrow", "sacrebleu", "scipy", "matplotlib", "jinja2")
 
 
 def _print_summary(summary: "Summary") -> None:

@@ -95,31 +95,24 @@ def fit(
     """Fit a code on up to 200,000 sentences and save it: JSON and plain arrays, for `--code FOLDER`."""
     from itertools import islice
 
-    import numpy as np
-
     from cod3s.encode import load_encoder
     from cod3s.files.disk import require_new, require_own
     from cod3s.files.tables import read_sentences
     from cod3s.signatures import itq_code, median_code
-    from cod3s.signatures.signer import encode_sentences
+    from cod3s.signatures.signer import embed_all
 
     makers = {"median": median_code, "itq": itq_code}
     find_name("learned code", kind, makers)
     require_own(output, "code.json")
     require_new(output, force)
     chosen = load_encoder(encoder)
-    texts = islice(read_sentences(sentences, column), _MAX_FITTED)
-    blocks = []
     with progress("encoding", None) as advance:
-        for block, vectors in encode_sentences(chosen, texts):
-            blocks.append(vectors)
-            advance(len(block))
-    if not blocks:
+        vectors = embed_all(chosen, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
+    if not len(vectors):
         raise Cod3sError(f"there are no sentences in {sentences}")
-    stacked = np.concatenate(blocks)
-    code = makers[kind](stacked, bits, seed)
+    code = makers[kind](vectors, bits, seed)
     code.save(output, chosen.id)
-    say(f"fitted a {kind} code of {bits} bits on {len(stacked)} sentences: {output}")
+    say(f"fitted a {kind} code of {bits} bits on {len(vectors)} sentences: {output}")
     if json:
         record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": chosen.id}
-        print_json({**record, "sentences": len(stacked)})
+        print_json({**record, "sentences": len(vectors)})

@@ -7,7 +7,7 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
-from cod3s.errors import require
+from cod3s.errors import require, require_all
 from cod3s.train.config import TrainConfig
 
 PresetOption = Annotated[
@@ -69,9 +69,8 @@ def train(
 
 
 def _require_training() -> None:
-    """Say at once which install is missing: the modules behind these commands import such libraries."""
-    for module in ("torch", "transformers", "accelerate", "pyarrow"):
-        require(module, "train")
+    """Fail early if an optional library is missing."""
+    require_all("train", "torch", "transformers", "accelerate", "pyarrow")
 
 
 def _preset_for(init: str | None) -> str:

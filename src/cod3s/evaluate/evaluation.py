@@ -62,7 +62,7 @@ def evaluate(
     encoder: str = "fast",
     second_encoder: str = "static",
     preset: str = "",
-    seed: int = 1234,
+    seed: int = SEED,
     remark: Callable[[str], None] = lambda _: None,
     stage: Stage = silent_stage,
 ) -> Summary:

@@ -22,6 +22,7 @@ from cod3s.files.disk import replaced_folder
 from cod3s.records import Bin
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import encode_sentences, open_encoder
+from cod3s.train.pairs import read_rows
 
 # Coverage matters more than quality: many bins of many sources, a narrow beam in each, no reranking.
 WIDELY = DecodeConfig(
@@ -35,6 +36,15 @@ WIDELY = DecodeConfig(
     bins_per_answer=1,
     faithful="none",
 )
+
+
+def choose_sources(bundle: Path, corpus: Path, number: int) -> dict[str, list[str]]:
+    """Up to `number` sources of each relation of the bundle, spread over the whole corpus."""
+    chosen = {}
+    for relation in read_facts(bundle).models:
+        sources = list(dict.fromkeys(read_rows(corpus, relation, "train").source))
+        chosen[relation] = sources[:: max(1, len(sources) // number)][:number]
+    return chosen
 
 
 def reword(

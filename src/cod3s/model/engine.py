@@ -31,9 +31,7 @@ _NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people tak
 # fifth of a nat per token.
 COMPUTE = "float32"
 
-_DEAD = (
-    -1e8
-)  # scores below it mark beams that were off while the prefix was forced; at times such a beam is returned
+_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; some are returned
 
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 

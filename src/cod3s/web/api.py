@@ -20,9 +20,7 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of
 from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.together import Together
 
-UNSEEN_GROUP = (
-    10  # bins written together when the parts are not shown: cheaper, and it can still be stopped in between
-)
+UNSEEN_GROUP = 10  # bins written together when the parts are not shown: cheaper, and still stoppable in between
 _REASONS = {
     403: "The request comes from a page of another origin, or under a name that the server does not go by.",
     408: "The body came too slowly.",
