@@ -537,7 +537,7 @@ def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundl
 
 
 WRONG_CALLS = [
-    (["effect"], 2, "there is no source"),
+    (["effect"], 2, "no source was given"),
     (["efect", "x"], 2, "did you mean 'effect'?"),
     (["effect", "x", "--system", "s2s", "--search", "sample"], 2, "decides search"),
     (["effect", "x", "-k", "0"], 2, "-k"),

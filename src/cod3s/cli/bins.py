@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 BinsArgument = Annotated[
     Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
 ]
-BinsOption = Annotated[
-    Path | None, typer.Option("--bins", help="The bins file, where it is not the first argument.")
-]
+BinsOption = Annotated[Path | None, typer.Option("--bins", help="The bins file, if it is not the first argument.")]
 
 
 def build(
@@ -71,7 +69,7 @@ def build(
 def stats(
     sentences: SentencesArgument,
     column: ColumnOption = None,
-    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,12,16,20,24,28,32",
+    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
     sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
@@ -124,7 +122,7 @@ def show(
         typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
     ] = None,
     bins: BinsOption = None,
-    samples: Annotated[int, typer.Option(min=0, help="How many of the kept samples.")] = 5,
+    samples: Annotated[int, typer.Option(min=0, help="How many of the stored samples to show.")] = 5,
     json: JsonOption = False,
 ) -> None:
     """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in a single bit."""

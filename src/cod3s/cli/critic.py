@@ -38,7 +38,7 @@ def train(
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
-        str, typer.Option(help="The features to weigh, separated by commas; default: all except is_cause.")
+        str, typer.Option(help="The features to weigh, comma-separated; default: all except is_cause.")
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
@@ -120,7 +120,7 @@ def score(
         Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
     ],
     relation: Annotated[
-        str, typer.Option(help="What the targets are of the sources, where a row has no field `relation`.")
+        str, typer.Option(help="How the targets relate to the sources, if a row has no field `relation`.")
     ] = "effect",
     source_field: Annotated[str, typer.Option(help="Column of the sources.")] = "source",
     target_field: Annotated[str, typer.Option(help="Column of the targets.")] = "target",

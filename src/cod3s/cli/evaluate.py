@@ -32,7 +32,7 @@ SecondOption = Annotated[
     str, typer.Option("--second-encoder", help="Measures semantic diversity independently; or none.")
 ]
 SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
-_VALUES = "Several values with commas; the base value is always among them. `-` leaves this option as it is."
+_VALUES = "Several values, comma-separated; the base value is always among them. `-` leaves this option as it is."
 
 
 def evaluate(
@@ -41,13 +41,15 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
-    systems: Annotated[str, typer.Option(help="With commas; default cod3s and the paper's rows but DPC.")] = "",
+    systems: Annotated[
+        str, typer.Option(help="Comma-separated; default cod3s and the paper's rows except DPC.")
+    ] = "",
     outputs: Annotated[
         list[Path] | None,
         typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
     ] = None,
     questions: Annotated[list[Path] | None, typer.Option(help="More questions to choose in; repeatable.")] = None,
-    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, with commas.")] = "3,10",
+    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, comma-separated.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
@@ -55,10 +57,11 @@ def evaluate(
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: Annotated[
-        str, typer.Option(help="Options of all systems: paper or default; else paper, cod3s default.")
+        str,
+        typer.Option(help="Options of all systems: paper or default; if not given, paper, but default for cod3s."),
     ] = "",
     seed: SeedOption = SEED,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare two reports.")] = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare these two reports.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.
@@ -212,8 +215,8 @@ def sts(
     encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
-    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,16,32,64,128,256",
-    codes: Annotated[str, typer.Option(help="random, median, itq, separated by commas.")] = "random",
+    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,16,32,64,128,256",
+    codes: Annotated[str, typer.Option(help="random, median, itq, comma-separated.")] = "random",
     seeds: Annotated[int, typer.Option(min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
     fit: Annotated[
         Path | None, typer.Option(help="STS file whose sentences (not scores) fit learned codes.")

@@ -40,7 +40,7 @@ InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Where options that are not given come from: {' or '.join(PRESETS)}.")
+    str, typer.Option("--preset", help=f"Defaults for the options that are not given: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
@@ -71,7 +71,7 @@ EngineOption = Annotated[
     typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, a core each.", rich_help_panel=_MANY_SOURCES)
+    int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
 ]
 ShardOption = Annotated[
     int,
@@ -183,12 +183,14 @@ def _write_shards(
 
 
 def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:
-    """What to say where no source was given: was it the source or the relation that was left out?"""
+    """The error for a missing source: was it the source or the relation that was left out?"""
     from cod3s.bundle import default_bundle, read_facts
 
     facts = read_facts(bundle or default_bundle())
     if relation in facts.models:
-        return UsageError("there is no source", hint=f'for example: cod3s generate {relation} "it rained all day"')
+        return UsageError(
+            "no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"'
+        )
     relations = [*facts.models]
     return UsageError(
         f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",

@@ -156,7 +156,10 @@ def _explain(error: Exception) -> None:
     if isinstance(error, Cod3sError):
         message, hint = error.message, error.hint
     elif isinstance(error, OSError):
-        message, hint = (f"the system refused: {error}", "check that the path exists, is writable and has room")
+        message, hint = (
+            f"the operating system refused: {error}",
+            "check that the path exists, is writable and has room",
+        )
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"
     typer.echo(f"cod3s: {message}", err=True)

@@ -27,10 +27,11 @@ EngineOption = Annotated[
     typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_WHERE),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.", rich_help_panel=_WHERE)
+    int, typer.Option("--workers", min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
 ]
 MemoryOption = Annotated[
-    str, typer.Option("--memory", help="What sorting may use before it spills to disk.", rich_help_panel=_WHERE)
+    str,
+    typer.Option("--memory", help="Memory for sorting, which spills the rest to disk.", rich_help_panel=_WHERE),
 ]
 
 

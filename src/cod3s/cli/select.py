@@ -45,7 +45,7 @@ def select(
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
     method: Annotated[str, typer.Option(help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
     group_by: Annotated[
-        str | None, typer.Option(help="Field that names the group; a group's records are neighbours.")
+        str | None, typer.Option(help="Field to group by; the records of a group must be adjacent.")
     ] = None,
     text_field: TextFieldOption = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
@@ -54,11 +54,12 @@ def select(
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
     format: Annotated[
-        str | None, typer.Option(help="jsonl, csv, tsv or lines, where the name does not tell.")
+        str | None, typer.Option(help="jsonl, csv, tsv or lines, if the file name does not say.")
     ] = None,
     show_duplicates: DuplicatesOption = False,
     min_hamming: Annotated[
-        int | None, typer.Option(min=0, help="Bits within which two say the same; default a quarter of --bits.")
+        int | None,
+        typer.Option(min=0, help="Candidates within this many bits are duplicates; default a quarter of --bits."),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
