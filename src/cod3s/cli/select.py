@@ -32,7 +32,7 @@ ScorerOption = Annotated[
 ]
 DuplicatesOption = Annotated[
     bool,
-    typer.Option("--show-duplicates", help="Also print what each selected candidate stands for."),
+    typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate."),
 ]
 ScoreWeightOption = Annotated[
     float | None,
