@@ -28,6 +28,7 @@ from cod3s.errors import BundleError, Cod3sError, Progress, SentenceError, Stage
 from cod3s.files.disk import sha256
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
+from cod3s.options import changed_values
 
 FORMAT = 1
 NAME = "job.json"
@@ -185,12 +186,7 @@ def _checked(number: int, source: str) -> str:
 def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
     if before.get("format") != FORMAT:
         raise Cod3sError(f"{folder.url} has a {NAME} of another format", hint="choose another folder with -o")
-    changed = [
-        f"{name} was {before['settings'].get(name)!r}, is {value!r}"
-        for name, value in settings.items()
-        if before["settings"].get(name) != value
-    ]
-    if changed:
+    if changed := changed_values(before["settings"], settings):
         raise _other_job(folder, changed)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.disk import read_json
+from cod3s.options import changed_values
 
 _LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}
 """What names a row of each benchmark's record, and its ratio; with `processor_` before it, of processor time."""
@@ -97,12 +98,8 @@ def _ratios(record: Mapping[str, Any], clock: str) -> dict[str, float]:
 
 
 def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    differing = [
-        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
-        for name in sorted({*before, *now} - {*_OF_THE_RUN})
-        if before.get(name) != now.get(name)
-    ]
-    if differing:
+    compared = {name: now.get(name) for name in sorted({*before, *now} - {*_OF_THE_RUN})}
+    if differing := changed_values(before, compared):
         raise Cod3sError(
             f"{path} was measured with other settings: {'; '.join(differing)}",
             hint="run the benchmark with those settings, or write a new baseline with --json",

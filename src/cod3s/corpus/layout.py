@@ -16,6 +16,7 @@ from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
+from cod3s.options import changed_values
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,7 @@ class CorpusFolder:
             yield Path(folder)
 
     def _compare(self, config: dict[str, Any], files: list[dict[str, Any]]) -> None:
-        now = asdict(self.config)
-        changed = [
-            f"{name} was {config.get(name)!r}, is {value!r}"
-            for name, value in now.items()
-            if config.get(name) != value
-        ]
+        changed = changed_values(config, asdict(self.config))
         if files != [asdict(file) for file in self.inputs]:
             changed.append("the input files are different")
         if changed:

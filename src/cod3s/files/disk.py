@@ -197,10 +197,7 @@ def parse_json(content: bytes, name: str) -> Any:
         raise FileFormatError(f"{name} has more than {MAX_JSON_BYTES >> 20} MB, too much for this kind of file")
     try:
         return json.loads(content.decode())
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # including text that is not UTF-8, and numbers with too many digits
+    except (ValueError, RecursionError) as error:  # also for text that is not UTF-8, and endless digits
         raise FileFormatError(f"{name} does not hold valid JSON: {error}") from error
 
 

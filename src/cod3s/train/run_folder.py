@@ -54,10 +54,8 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
     before = read_json(path)
-    before["config"] = {
-        **TrainConfig().record(),
-        **before["config"],
-    }  # options that a later version added have their defaults
+    # Options that a later version added have their defaults.
+    before["config"] = {**TrainConfig().record(), **before["config"]}
     if before != facts:
         raise Cod3sError(
             f"the run in {output} has another config or corpus", hint="choose another folder for this run"
