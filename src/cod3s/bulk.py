@@ -36,7 +36,7 @@ NAME = "job.json"
 
 @dataclass(frozen=True)
 class Job:
-    """How each source is answered. `bundle` is a path that all workers can open; None is that of the package."""
+    """How each source is answered. `bundle` is a path that all workers can open; None is the package's own."""
 
     relation: str
     bundle: Path | None = None
@@ -109,7 +109,7 @@ def answer_in_bulk(
 
 
 class ShardAnswerer:
-    """Answers shards; the bundle is opened once, and must be that of the job."""
+    """Answers shards; the bundle is opened once, and must be the job's."""
 
     def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
         if sha256(job.folder / BUNDLE_FACTS) != bundle:

@@ -135,7 +135,7 @@ class _Verbalized(_Single):
 
 
 class _Auto:
-    """Try every strategy once, then that with most new bins per token; older calls count less."""
+    """Try every strategy once, then the best by new bins per token; older calls count less."""
 
     def __init__(self, strategies: list[_Single]) -> None:
         self._strategies = {strategy.name: strategy for strategy in strategies}

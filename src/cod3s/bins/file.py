@@ -46,7 +46,7 @@ CREATE TABLE bins (
 
     @cached_property
     def populated(self) -> int:
-        """How many bins have any sentence."""
+        """How many bins have sentences."""
         with self._readable():
             (number,) = self._database.execute(
                 "SELECT count(*) FROM bins WHERE length(signature) = ?", (self.facts.bits,)

@@ -125,7 +125,7 @@ def show(
     samples: Annotated[int, typer.Option(min=0, help="How many of the stored samples to show.")] = 5,
     json: JsonOption = False,
 ) -> None:
-    """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in a single bit."""
+    """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
     from cod3s.bins import open_bins
 
     path, signature = _file_and_signature(first, second, bins)

@@ -159,7 +159,7 @@ def sweep(
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
     signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
     sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
-    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not option by option.")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
     k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
     limit: LimitOption = 20,
     relation: RelationOption = "",
@@ -171,7 +171,7 @@ def sweep(
     """Decode with many settings and show the curves, and which settings no other beats.
 
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
-    Bundles with other bit lengths, or with all bits in a single token, become separate lines.
+    Bundles with other bit lengths, or with all bits in one token, become separate lines.
     """
     given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
     axes = {name: _values(text, name) for name, text in given.items() if text != "-"}

@@ -31,7 +31,7 @@ def harvest(
         typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; by default as many as cores.")
+        int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many pairs.")] = None,
     min_words: Annotated[int, typer.Option(min=1, help="Minimum words per side.")] = 3,

@@ -16,7 +16,7 @@ _MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the termin
 
 
 def print_json(record: Any) -> None:
-    """A JSON object on a line of stdout."""
+    """Print a JSON object on a single line of stdout."""
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 

@@ -29,7 +29,7 @@ def run(
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
     bundle: BundleOption = None,
 ) -> None:
-    """Answer sentences as you type them, line by line. The model stays loaded.
+    """Answer sentences as you type them, one per line. The model stays loaded.
 
     Lines that start with a colon are commands; :help lists them.
     With a pipe as input, only the answers are printed.

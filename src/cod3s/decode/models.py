@@ -48,7 +48,7 @@ class Words(Protocol):
 
 @dataclass(frozen=True)
 class RoleModel:
-    """An engine in a role of a relation; its decoder begins with `start`, the role's tag in a bundle."""
+    """An engine in one role of a relation; its decoder begins with `start`, the role's tag in a bundle."""
 
     engine: Engine
     words: Words

@@ -69,7 +69,7 @@ def make_batch(
 
 
 def check_source(source: str) -> str:
-    """The source on a clean line; an error if it is empty, too long or not text."""
+    """The source as a single clean line; an error if it is empty, too long or not text."""
     if isinstance(source, str) and len(source) > MAX_CHARACTERS:
         raise SentenceError(
             f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",

@@ -1,4 +1,4 @@
-"""Let a single run at a time write into a folder; the lock ends with its process, however that ends."""
+"""Let only one run at a time write into a folder; the lock ends with its process, however that ends."""
 
 import logging
 import os

@@ -154,7 +154,7 @@ def _open_source(
 
 
 def check_method(method: str) -> str:
-    """`method` itself when it is among METHODS; else a clear error."""
+    """`method` itself if it is one of METHODS; else a clear error."""
     return find_name("method", method, METHODS)
 
 

@@ -1,4 +1,4 @@
-"""Read candidates from a file or a pipe, with a single group in memory at a time."""
+"""Read candidates from a file or a pipe, one group in memory at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -27,7 +27,7 @@ def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dic
 
 
 def collate_causal(examples: Sequence[Example], pad: int) -> dict[str, Any]:
-    """A batch for a language model: what is read, then what is given, in a row; labels where it writes."""
+    """A batch for a language model: what is read, then what is given, in one row; labels where it writes."""
     torch = require("torch", "train")
     rows = [example.read + example.given for example in examples]
     longest = max(map(len, rows))

@@ -175,7 +175,7 @@ class Explorer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's encoder, or that of the base install where its extra is missing."""
+        """The bundle's encoder, or the base install's where its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):

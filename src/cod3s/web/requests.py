@@ -46,7 +46,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _take_whole_numbers(cls, values: Any) -> Any:
-        """JSON knows a single kind of number: 3.0 is as good as 3."""
+        """JSON has only one kind of number: 3.0 is as good as 3."""
         if not isinstance(values, dict):
             return values
         return {
@@ -89,7 +89,7 @@ class Question(_WithOptions):
 
 
 class GenerateRequest(Question):
-    """A question to a system, or for the bins that are named."""
+    """A question to a system, or for bins named by the client."""
 
     system: Annotated[str, AfterValidator(_served_system)] = Field(
         "cod3s",

@@ -103,7 +103,7 @@ class Together(Generic[Asked, Result]):
             self._waiting.remove(group)
             group.started.set()
             members = tuple(group.members)
-            # Work for several is not given up because a client leaves.
+            # Work for several is not given up because one client leaves.
             with anyio.CancelScope(shield=len(members) > 1):
                 await self._work(members)
             group.done.set()

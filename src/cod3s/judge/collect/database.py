@@ -81,7 +81,7 @@ Index("assignments_items", ASSIGNMENTS.c.item)
 
 
 class Database:
-    """An open database with concurrent readers and a single writer at a time."""
+    """An open database with concurrent readers and one writer at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -51,7 +51,7 @@ def coincidences(counts: Counts) -> Matrix:
 
 
 def ordinal_alpha(observed: Matrix) -> Matrix:
-    """Alpha of each matrix of coincidences, (…, scores, scores); NaN if only a single score occurs.
+    """Alpha of each matrix of coincidences, (…, scores, scores); NaN if only one score occurs.
 
     The library needs the counts of all items for each resample: 50 ms for two thousand items. The coincidences of
     a resample are a sum over its items, which takes microseconds.
