@@ -42,7 +42,7 @@ class Coverage:
 
 
 def measure_coverage(packed: Packed, calls: Sequence[int], min_hamming: int) -> Coverage:
-    """Coverage after texts with these signatures came from these calls (the number of each text's call, from 0)."""
+    """Coverage after texts with these signatures; `calls` has the number of each text's call, from 0."""
     if not len(packed):
         return Coverage(0, 0, 0, 0, 0)
     leaders = keep_apart(packed, min_hamming).kept
