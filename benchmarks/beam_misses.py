@@ -10,7 +10,7 @@ from pathlib import Path
 from time import process_time
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import open_models
 from cod3s.decode.signatures import find_signatures
 from cod3s.text import for_modelling

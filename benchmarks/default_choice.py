@@ -15,7 +15,7 @@ import numpy as np
 
 from cod3s import load
 from cod3s.corpus.questions import read_questions
-from cod3s.decode.config import DEFAULT
+from cod3s.decode.decode_config import DEFAULT
 from cod3s.encode import Encoder, load_encoder
 from cod3s.records import AnswerSet
 from cod3s.web.explorer import count_distinct

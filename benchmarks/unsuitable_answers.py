@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from cod3s import load
-from cod3s.decode.config import DEFAULT
+from cod3s.decode.decode_config import DEFAULT
 from cod3s.unsuitable import find_unsuitable
 
 SOURCES = Path(__file__).parent.parent / "tests" / "unsuitable" / "sources.txt"

@@ -40,7 +40,7 @@ def test_idle_runs_are_compared_by_the_wall_and_others_by_the_processor(baseline
     [
         (None, record(bits=8, a=(1, 1)), Cod3sError, "bits was 16, is 8"),
         (None, record(other=(1, 1)), Cod3sError, "no row in common"),
-        ("[]", record(a=(1, 1)), FileFormatError, "no record of a benchmark"),
+        ("[]", record(a=(1, 1)), FileFormatError, "not the record of a benchmark"),
         ("{", record(a=(1, 1)), FileFormatError, "valid JSON"),
     ],
     ids=["other settings", "other rows", "not a record", "not JSON"],

@@ -7,7 +7,7 @@ import torch
 
 from cod3s.bench.decoding import STAGES, bench_decoding, open_peer
 from cod3s.bench.random_bundle import INVERSE, RELATION, RandomBundle, made_sentences, make_random_bundle
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.rerank import need_backward, need_inverse, score_signatures_backward, score_texts
 from cod3s.decode.sentences import write_candidates

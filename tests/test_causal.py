@@ -16,9 +16,9 @@ from cod3s import load
 from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export.bundle import export
+from cod3s.export.bundle_writer import export
 from cod3s.files.disk import read_json
 from cod3s.model.causal import Adaptation, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine

@@ -23,7 +23,7 @@ from cod3s.critic import (
     question_examples,
     verdict_examples,
 )
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.plausibility import BundleLikelihoods, Critic, Pair, PairScores, load_critic, save_critic
 from cod3s.decode.signatures import keep_signatures_apart

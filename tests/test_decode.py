@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
 from cod3s.decode.choice import Taken, Weights, choose, fresh_first, is_stale, keep_faithful
-from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
+from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.decode.rerank import (
     mean_log_prob,

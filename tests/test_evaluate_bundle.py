@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.config import DEFAULT, PAPER
+from cod3s.decode.decode_config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator
 from cod3s.decode.plausibility import Pair
 from cod3s.errors import Cod3sError, Progress, UsageError, silent_stage

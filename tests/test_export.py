@@ -10,7 +10,7 @@ import pytest
 from cod3s.bundle import open_vocabulary
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.export.bundle import export
+from cod3s.export.bundle_writer import export
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import Vocabulary

@@ -37,7 +37,7 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "thesis.txt").write_text("ten years")
-    with pytest.raises(Cod3sError, match=r"holds other things \(there is no notes.txt"):
+    with pytest.raises(Cod3sError, match=r"holds other files \(there is no notes.txt"):
         write(tmp_path / "own", "new", "notes.txt")
     assert (tmp_path / "own" / "thesis.txt").read_text() == "ten years"
     (tmp_path / "file").write_text("x")

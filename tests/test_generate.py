@@ -13,7 +13,7 @@ import pytest
 
 import cod3s as package
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.request import MAX_CHARACTERS
@@ -537,7 +537,7 @@ def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundl
 
 
 WRONG_CALLS = [
-    (["effect"], 2, "there is no source"),
+    (["effect"], 2, "no source was given"),
     (["efect", "x"], 2, "did you mean 'effect'?"),
     (["effect", "x", "--system", "s2s", "--search", "sample"], 2, "decides search"),
     (["effect", "x", "-k", "0"], 2, "-k"),

@@ -309,7 +309,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None
     )  # fmt: skip
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "the system refused" in stderr
+    assert "the operating system refused" in stderr
     assert "Traceback" not in stderr
     assert not list(out.iterdir())
 

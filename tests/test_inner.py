@@ -13,7 +13,7 @@ from cod3s.decode.generator import load
 from cod3s.encode import Encoder
 from cod3s.encode.fast import open_inner_encoder
 from cod3s.errors import BundleError
-from cod3s.export.bundle import export
+from cod3s.export.bundle_writer import export
 from cod3s.signatures import load_code
 from cod3s.train import PRESETS, train
 from tiny_bundle import grammar

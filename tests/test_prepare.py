@@ -378,7 +378,7 @@ def test_bad_input_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_pairs_that_are_all_filtered_are_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("cause\teffect\nno\tyes\n\t\n", encoding="utf-8")
-    with pytest.raises(Cod3sError, match=r"of 2 pairs none is left for the relation 'effect'; .*empty:2 1"):
+    with pytest.raises(Cod3sError, match=r"none of the 2 pairs is left for the relation 'effect'; .*empty:2 1"):
         prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "c"), UNSIGNED)
     assert not (tmp_path / "c").exists()
 

@@ -14,7 +14,7 @@ from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.export.bundle import export
+from cod3s.export.bundle_writer import export
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
 from cod3s.model.reader import open_reader
 from cod3s.model.roles import ROLES, tag

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.model.engine import Request
 from cod3s.model.memory import RememberingEngine

@@ -17,9 +17,8 @@ from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, VectorError
 from cod3s.selection import METHODS, Selection, default_min_hamming
 from cod3s.selection.choose import MOST_FOR_DPP
-from cod3s.selection.methods.dpp import choose_dpp, choose_greedily
+from cod3s.selection.methods.greedy import choose_dpp, choose_greedily, choose_mmr
 from cod3s.selection.methods.kmedoids import choose_kmedoids
-from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.signatures import from_text, hamming, keep_apart, pack, random_code
 from paraphrase_groups import LATER_SETS, SETS, ParaphraseSet
 

@@ -18,7 +18,7 @@ from cod3s.decode.baselines.diverse import diverse_beam_search
 from cod3s.decode.baselines.torch_model import TorchModel, open_torch_model
 from cod3s.encode.weights import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export.bundle import _write_torch
+from cod3s.export.bundle_writer import _write_torch
 from cod3s.model.engine import Request
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import ROLES, tag

@@ -20,7 +20,7 @@ from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
-from cod3s.export.bundle import export
+from cod3s.export.bundle_writer import export
 from cod3s.model.roles import ROLES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train
@@ -28,8 +28,8 @@ from cod3s.train.batches import BatchStream
 from cod3s.train.config import find_preset, parse_roles
 from cod3s.train.lessons import IGNORED, Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
-from cod3s.train.run import members
 from cod3s.train.run_folder import FINISHED
+from cod3s.train.training_run import members
 from cod3s.train.validate import majority_bit_accuracy
 from conftest import ROOT, Run
 
@@ -330,7 +330,7 @@ def test_a_run_that_a_wrong_option_ended_can_be_begun_anew(corpus: Path, tmp_pat
 
 def test_a_folder_that_holds_other_things_is_not_trained_into(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("ten years")
-    with pytest.raises(Cod3sError, match="holds other things"):
+    with pytest.raises(Cod3sError, match="holds other files"):
         train(corpus, tmp_path, TINY)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 

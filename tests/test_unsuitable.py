@@ -15,7 +15,7 @@ from cod3s.cli.main import app
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.sql import connect
 from cod3s.decode.choice import keep_suitable
-from cod3s.decode.config import DEFAULT, PAPER
+from cod3s.decode.decode_config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.request import make_batch
 from cod3s.decode.sentences import Bins, Candidate

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from cod3s.bins import open_bins
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.errors import Cod3sError

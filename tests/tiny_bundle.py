@@ -43,7 +43,7 @@ def make_tiny_bundle(folder: Path) -> TinyBundle:
     """Train and export into `folder`."""
     from cod3s.corpus import prepare
     from cod3s.corpus.manifest import PrepareConfig
-    from cod3s.export.bundle import export
+    from cod3s.export.bundle_writer import export
     from cod3s.train import PRESETS, train
 
     (folder / "pairs.tsv").write_text(grammar())

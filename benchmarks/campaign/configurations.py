@@ -16,7 +16,7 @@ from typing import Any
 
 from campaign.material import material
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cod3s.asking import diversify, diversify_async
     from cod3s.bins import build_bins, open_bins
     from cod3s.corpus import PrepareConfig, prepare
-    from cod3s.decode.config import DecodeConfig
+    from cod3s.decode.decode_config import DecodeConfig
     from cod3s.decode.generator import Generator, load
     from cod3s.decode.own_model import TwoStage
     from cod3s.encode import load_encoder
@@ -29,7 +29,7 @@ else:
         "AnswerSet": "cod3s.records",
         "Cod3sError": "cod3s.errors",
         "Code": "cod3s.signatures",
-        "DecodeConfig": "cod3s.decode.config",
+        "DecodeConfig": "cod3s.decode.decode_config",
         "Generator": "cod3s.decode.generator",
         "PrepareConfig": "cod3s.corpus",
         "SignatureTokens": "cod3s.tokens.vocabulary",

@@ -18,7 +18,7 @@ MOST_ANSWERS = 30
 MOST_CANDIDATES = 2000
 MOST_SENTENCES = 200
 MOST_COMPARED = 50  # sentences; their pairs grow with the square
-MOST_CHARACTERS = 2000  # of one text
+MOST_CHARACTERS = 2000  # of a text
 
 
 def make_server(bundle: Path | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 folder/
   job.json              what is answered with which settings; written when the sources are split
-  answers-00000.jsonl   the answers to one shard of sources, a line each; written whole or not at all
+  answers-00000.jsonl   the answers to a shard of sources, a line each; written whole or not at all
   .work/                the sources of each shard, until all are answered
 
 A run that was stopped continues with the shards that are missing and ends with the same bytes.
@@ -21,13 +21,14 @@ from cod3s import __version__
 from cod3s.bundle import NAME as BUNDLE_FACTS
 from cod3s.bundle import default_bundle
 from cod3s.corpus.engines import Engine, LocalEngine
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.decode.request import check_source
 from cod3s.errors import BundleError, Cod3sError, Progress, SentenceError, Stage, silent_stage
 from cod3s.files.disk import sha256
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
+from cod3s.options import changed_values
 
 FORMAT = 1
 NAME = "job.json"
@@ -41,7 +42,7 @@ class Job:
     bundle: Path | None = None
     system: str = "cod3s"
     config: DecodeConfig = DEFAULT
-    signatures: tuple[str, ...] | None = None  # the bins to write in, in place of those that stage 1 would infer
+    signatures: tuple[str, ...] | None = None  # the bins to write in, instead of those that stage 1 would infer
 
     @property
     def folder(self) -> Path:
@@ -108,7 +109,7 @@ def answer_in_bulk(
 
 
 class ShardAnswerer:
-    """Answers shards; the bundle is opened once, and must be the one that the job was given."""
+    """Answers shards; the bundle is opened once, and must be the job's."""
 
     def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
         if sha256(job.folder / BUNDLE_FACTS) != bundle:
@@ -185,19 +186,14 @@ def _checked(number: int, source: str) -> str:
 def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
     if before.get("format") != FORMAT:
         raise Cod3sError(f"{folder.url} has a {NAME} of another format", hint="choose another folder with -o")
-    changed = [
-        f"{name} was {before['settings'].get(name)!r}, is {value!r}"
-        for name, value in settings.items()
-        if before["settings"].get(name) != value
-    ]
-    if changed:
+    if changed := changed_values(before["settings"], settings):
         raise _other_job(folder, changed)
 
 
 def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
     return Cod3sError(
         f"{folder.url} holds the answers of another job: {'; '.join(changed)}",
-        hint="choose another folder with -o, or delete this one first",
+        hint="choose another folder with -o, or delete this folder first",
     )
 
 

@@ -5,11 +5,11 @@ bundle/
   tokens.model     the decoder's text pieces (SentencePiece, or a pretrained model's tokenizer as JSON)
   source.json      the tokenizer that reads sources (warm and pretrained models only)
   code/            the hyperplanes that sign
-  bins/            one file of bins a relation
+  bins/            a file of bins per relation
   models/NAME/     the engine's models
   torch/NAME/      the same weights for torch, where they were asked for
-  words/           one graph of related words a relation, where it was asked for
-  critic/          what judges answers, where one was attached
+  words/           a graph of related words per relation, where it was asked for
+  critic/          what judges answers, where it was attached
   MODEL_CARD.md    for people
 """
 
@@ -46,8 +46,8 @@ class BundleFacts:
     relations: dict[str, dict[str, str]]  # name → template, inverse
     models: dict[str, dict[str, str]]  # relation → role → folder under models/
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
-    own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if one does
-    critic: str = ""  # the folder of the critic that judges answers, if there is one
+    own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if any does
+    critic: str = ""  # the folder of the critic that judges answers, if any
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT
@@ -62,7 +62,7 @@ def write_facts(folder: Path, facts: BundleFacts) -> None:
 def read_facts(folder: Path) -> BundleFacts:
     """The content of a bundle's bundle.json; files are not looked at."""
     if not (folder / NAME).is_file():
-        raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make one with `cod3s export`")
+        raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s export`")
     content = read_json(folder / NAME)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise BundleError(f"{folder / NAME} does not describe a bundle", hint="export it again")
@@ -129,7 +129,7 @@ def default_bundle() -> Path:
     if not (folder / NAME).is_file():
         raise BundleError(
             "this install of cod3s ships no bundle",
-            hint="name one with --bundle FOLDER, or cod3s.load(FOLDER); `cod3s export` makes them",
+            hint="name a bundle with --bundle FOLDER, or cod3s.load(FOLDER); `cod3s export` makes them",
         )
     return folder
 

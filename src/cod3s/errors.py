@@ -1,4 +1,4 @@
-"""Errors that a user can act on: what was found, what was needed, what to do next."""
+"""Errors that a user can act on: what happened, what was needed, what to do next."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Cod3sError(Exception):
-    """An error that a user can fix: `message` says what was found and needed, `hint` what to do next."""
+    """An error that a user can fix: `message` says what happened and what was needed, `hint` what to do next."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -76,6 +76,12 @@ def require(module: str, extra: str) -> Any:
             f"this needs {module.split('.', maxsplit=1)[0]!r}, which is not installed",
             hint=f"pip install 'cod3s[{extra}]'",
         ) from error
+
+
+def require_all(extra: str, *modules: str) -> None:
+    """Fail early if any of the modules is not installed; the error names the extra that installs them."""
+    for module in modules:
+        require(module, extra)
 
 
 Progress = Callable[[int], None]

@@ -3,7 +3,7 @@
 The command line (`cod3s.cli.parameters`) and the web requests (`cod3s.web.requests`) are derived from the fields.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from numbers import Integral, Real
@@ -127,8 +127,17 @@ def with_values(config: Config, what: str, values: dict[str, Any]) -> Config:
     return replace(config, **values)  # type: ignore[type-var]
 
 
+def changed_values(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """For messages: each of the values that differ from those of an earlier run."""
+    return [
+        f"{name} was {before.get(name)!r}, is {value!r}"
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
+
+
 def find_name(what: str, name: str, known: Iterable[str]) -> str:
-    """`name` if it is one of those known, else an error that suggests the nearest."""
+    """`name` if it is known, else an error that suggests the nearest."""
     names = list(known)
     if name not in names:
         raise UsageError(f"no {what} is called {name!r}", hint=did_you_mean(name, names))

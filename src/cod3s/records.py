@@ -34,7 +34,7 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class Bin:
-    """All sentences with one signature, or, with fewer bits than the file's, one inner node of the tree."""
+    """All sentences that share a signature; with fewer bits than the file's, an inner node of the tree."""
 
     signature: str
     count: int
@@ -84,7 +84,7 @@ class Answer:
     medoid: str = ""
     realised: str = ""  # the signature that the text has, where an encoder looked
     hamming: int | None = None  # between `signature` and `realised`
-    constraint: str = ""  # the word that the text was made to hold in one of its forms (`dpc`)
+    constraint: str = ""  # the word that the text was made to hold in some form (`dpc`)
     plausibility: float | None = None  # by the bundle's critic, from 0 to 1
 
 
@@ -97,7 +97,7 @@ class SignaturesChosen:
 
 @dataclass(frozen=True)
 class AnswerMade:
-    """An event of a stream: one more answer, and its place in the set that the stream ends with."""
+    """An event of a stream: a further answer, and its place in the set that the stream ends with."""
 
     place: int
     answer: Answer
@@ -139,11 +139,11 @@ class ResultSet(Generic[Item]):
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def to_json(self, indent: int | None = None) -> str:
-        """The same as text; on one line unless `indent` is given."""
+        """The same as text; on a single line unless `indent` is given."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def to_pandas(self) -> Any:
-        """A DataFrame with one row per item and a column per field; needs pandas."""
+        """A DataFrame with a row per item and a column per field; needs pandas."""
         pandas = require("pandas", "pandas")
         return pandas.DataFrame([asdict(item) for item in self._all()])  # type: ignore[call-overload]
 
@@ -183,7 +183,7 @@ def _html_row(number: int, item: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class AnswerSet(ResultSet[Answer]):
-    """The answers to one source, best first in the order of their signatures; the record of `generate --json`.
+    """The answers to a source, in the order of their signatures, best first; the record of `generate --json`.
 
     Also the last event of a stream.
     """

@@ -106,7 +106,7 @@ def content_stems(text: str) -> list[str]:
 
 
 def settings_line(settings: Mapping[str, Any]) -> str:
-    """The settings behind a table of figures, as one line to print below it."""
+    """The settings behind a table of figures, as a line to print below it."""
     return " | ".join(f"{name} {value}" for name, value in settings.items())
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 PATH = Path(__file__).parent / "data" / "unsuitable.tsv"
 PROFANITY = "profanity"
-"""The topic of swear words, which training pairs have a filter of its own for."""
+"""The topic of swear words, which training pairs have a separate filter for."""
 HARMLESS = "_"
 """What a harmless phrase is replaced by: no pattern matches it."""
 
@@ -28,7 +28,7 @@ _KEYS = re.compile(r"<([^<>]+)>")
 
 @dataclass(frozen=True)
 class Rule:
-    """What stops an answer: a pattern over the plain words of a text, which must hold one of the keys.
+    """What stops an answer: a pattern over the plain words of a text, which must hold any of the keys.
 
     An `uninvited` rule lets the answer pass if the source speaks of the topic.
     """
@@ -134,7 +134,7 @@ def _rules_by_key() -> dict[str, Sequence[int]]:
 
 
 def _in_order(words: set[str]) -> list[Rule]:
-    """The rules that have one of these words as a key, in the order of the list."""
+    """The rules that have any of these words as a key, in the order of the list."""
     by_key = _rules_by_key()
     positions = {position for word in words for position in by_key.get(word, ())}
     return [read_rules().stops[position] for position in sorted(positions)]

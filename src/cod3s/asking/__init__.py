@@ -4,7 +4,7 @@ from cod3s.asking.adapters.completions import CompletionServer
 from cod3s.asking.adapters.transformers import ModelGenerator, PipelineGenerator
 from cod3s.asking.coverage import Coverage
 from cod3s.asking.diversified import Diversified, Tokens
-from cod3s.asking.diversify import diversify, diversify_async
+from cod3s.asking.rounds import diversify, diversify_async
 from cod3s.asking.strategies import STRATEGIES
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Estimate how much of what a generator can say has been seen (Good and Turing, with calls as the draws).
 
-Calls are counted, not texts, because the texts of one call depend on each other: a beam never repeats itself,
+Calls are counted, not texts, because the texts of a call depend on each other: a beam never repeats itself,
 and a generator that always returns the same ten answers brings nothing new, however many texts that makes.
 """
 
@@ -15,7 +15,7 @@ from cod3s.signatures import Packed, hamming, keep_apart
 
 @dataclass(frozen=True)
 class Coverage:
-    """Bins that lie apart, and how many of them came in exactly one call and in exactly two."""
+    """Bins that lie apart, and how many of them came in exactly 1 call and in exactly 2."""
 
     calls: int
     bins: int
@@ -37,12 +37,12 @@ class Coverage:
 
     @property
     def expected_new(self) -> float:
-        """How many new bins one more call should bring: once / calls, kept above 0 while calls are few."""
+        """How many new bins another call should bring: once / calls, kept above 0 while calls are few."""
         return (self.once + 0.5) / (self.calls + 1)
 
 
 def measure_coverage(packed: Packed, calls: Sequence[int], min_hamming: int) -> Coverage:
-    """Coverage after texts with these signatures came from these calls (numbers from 0, one for each text)."""
+    """Coverage after texts with these signatures; `calls` has the number of each text's call, from 0."""
     if not len(packed):
         return Coverage(0, 0, 0, 0, 0)
     leaders = keep_apart(packed, min_hamming).kept

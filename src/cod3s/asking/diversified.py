@@ -27,7 +27,7 @@ class Diversified(ResultSet[Selected]):
     """`selection` holds the answers; their indices are positions in `candidates`, all texts as they came.
 
     `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made),
-    `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or one failed for good).
+    `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or a call failed for good).
     """
 
     prompt: str

@@ -75,7 +75,7 @@ class Inquiry:
         return [self._texts[row] for row in keep_apart(self._packed, self._rule).kept]
 
     def hear(self, reply: Answered | Failed, strategy: str = "resample", tokens: Tokens | None = None) -> int:
-        """Add the reply of one call and the tokens spent so far; returns the number of new bins."""
+        """Add the reply of a call and the tokens spent so far; returns the number of new bins."""
         self._strategies.append(strategy)
         self.tokens = tokens
         before = self.coverage.bins
@@ -139,7 +139,7 @@ class Inquiry:
         return len(keep_apart(self._packed[order], self._rule, self._k).kept) == self._k
 
     def _all_scores(self) -> tuple[float, ...] | None:
-        """The scores, if every text has one: scores of only some texts cannot rank them all."""
+        """The scores, if every text has a score: scores of only some texts cannot rank them all."""
         scores = tuple(score for score in self._scores if score is not None)
         return scores if len(scores) == len(self._scores) else None
 

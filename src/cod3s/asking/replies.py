@@ -15,7 +15,7 @@ _FORMS = "return a text, a list of texts, (text, score), or a list of (text, sco
 
 @dataclass(frozen=True)
 class Answered:
-    """The visible texts of one call; a score that is missing or not a finite number is None."""
+    """The visible texts of a call; a score that is missing or not a finite number is None."""
 
     texts: tuple[str, ...]
     scores: tuple[float | None, ...]
@@ -33,7 +33,7 @@ class Failed:
 def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> Answered | Failed:
     """The texts and scores in a text, a list of texts, (text, score) or a list of these; else a failure.
 
-    `read` takes the answers out of each text; a score belongs to a text that holds one answer.
+    `read` takes the answers out of each text; a score belongs to a text that holds a single answer.
     """
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):

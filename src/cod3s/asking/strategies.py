@@ -14,8 +14,8 @@ STRATEGIES = {
     "resample": "send the same prompt again",
     "temperature": "raise the temperature whenever a call brings nothing new",
     "avoid": "tell the model what was said already and ask for something else",
-    "verbalized": "ask for several answers with their probabilities in one reply",
-    "auto": "try each of these, then use the one that brings most new answers",
+    "verbalized": "ask for several answers with their probabilities in a single reply",
+    "auto": "try each of these, then use whichever brings most new answers",
 }
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short
@@ -135,7 +135,7 @@ class _Verbalized(_Single):
 
 
 class _Auto:
-    """Try every strategy once, then the one with most new bins per token; older calls count less."""
+    """Try every strategy once, then the best by new bins per token; older calls count less."""
 
     def __init__(self, strategies: list[_Single]) -> None:
         self._strategies = {strategy.name: strategy for strategy in strategies}

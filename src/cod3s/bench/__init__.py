@@ -1,4 +1,4 @@
-"""Measure speed side by side in one run, as ratios: encoders, decoding against transformers, training."""
+"""Measure speed side by side in the same run, as ratios: encoders, decoding against transformers, training."""
 
 from cod3s.bench.encoders import EncoderSpeed, bench_encoders, bench_sentences
 

@@ -11,16 +11,17 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.disk import read_json
+from cod3s.options import changed_values
 
 _LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}
 """What names a row of each benchmark's record, and its ratio; with `processor_` before it, of processor time."""
 _OF_THE_RUN = ("load", "clock", "limit_gflops")
-"""Settings that say how the machine was, not what was measured."""
+"""Settings that describe the state of the machine, not what was measured."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The load before the benchmark, and whether that leaves too little room for its threads."""
+    """The load before the benchmark, and whether it leaves too few cores for the benchmark's threads."""
 
     load: float
     cores: int
@@ -28,7 +29,7 @@ class Machine:
 
     @property
     def busy(self) -> bool:
-        """Whether there are more runnable threads than cores, with one to spare."""
+        """Whether there are clearly more runnable threads than cores."""
         return self.load + self.threads > self.cores + 1
 
     @property
@@ -65,13 +66,15 @@ class Change:
 
 
 def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[Change], str]:
-    """Each ratio that both runs have, and the clock that it is of.
+    """Each ratio that both runs have, and the clock that measured it.
 
     Processor time is compared unless the machine was idle in both runs. Other settings are an error.
     """
     baseline = read_json(path)
     if not isinstance(baseline, dict) or not isinstance(baseline.get("settings"), dict):
-        raise FileFormatError(f"{path} is no record of a benchmark", hint="write it with `cod3s bench … --json`")
+        raise FileFormatError(
+            f"{path} is not the record of a benchmark", hint="write it with `cod3s bench … --json`"
+        )
     _require_equal_settings(path, baseline["settings"], record["settings"])
     clocks = {run["settings"].get("clock", "processor") for run in (baseline, record)}
     clock = "wall" if clocks == {"wall"} else "processor"
@@ -95,12 +98,8 @@ def _ratios(record: Mapping[str, Any], clock: str) -> dict[str, float]:
 
 
 def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    differing = [
-        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
-        for name in sorted({*before, *now} - {*_OF_THE_RUN})
-        if before.get(name) != now.get(name)
-    ]
-    if differing:
+    compared = {name: now.get(name) for name in sorted({*before, *now} - {*_OF_THE_RUN})}
+    if differing := changed_values(before, compared):
         raise Cod3sError(
             f"{path} was measured with other settings: {'; '.join(differing)}",
             hint="run the benchmark with those settings, or write a new baseline with --json",

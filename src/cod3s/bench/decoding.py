@@ -2,7 +2,7 @@
 
 The peer is transformers: the same weights, beams and lengths, with its `generate` and forward passes, batched and
 with its cache. Random weights hardly ever end a text, so every hypothesis has `max_tokens` tokens on both sides.
-Ratios are also given in processor time, which with one thread does not depend on the machine's other work.
+Ratios are also given in processor time, which with a single thread does not depend on the machine's other work.
 """
 
 import resource
@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 
 from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences
 from cod3s.bundle import read_facts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.rerank import need_backward
@@ -26,12 +26,12 @@ from cod3s.model.transformers_engine import TransformersEngine
 STAGES = ("signatures", "rerank signatures", "sentences", "rerank sentences")
 
 Times = dict[str, tuple[float, float]]
-"""By stage: seconds on the wall, and of the processor."""
+"""By stage: seconds of wall time and of processor time."""
 
 
 @dataclass(frozen=True)
 class StageSpeed:
-    """Seconds per input that a stage takes here and at the peer; ratios above 1 are in our favour."""
+    """Seconds per input that a stage takes here and with the peer; ratios above 1 mean that we are faster."""
 
     stage: str
     int8: float
@@ -44,7 +44,7 @@ class StageSpeed:
 
 @dataclass(frozen=True)
 class Growth:
-    """Seconds and peak memory of one call."""
+    """Seconds and peak memory of a call."""
 
     inputs: int
     k: int
@@ -129,7 +129,7 @@ def bench_growth(
     *,
     progress: Progress,
 ) -> list[Growth]:
-    """How time and memory grow with inputs and k: one row per case."""
+    """How time and memory grow with inputs and k: a row per case."""
     rows = []
     generator.generate(made_sentences(2, 5), relation, 1, options=config.with_values(max_tokens=2))
     for inputs, k in cases:
@@ -148,7 +148,7 @@ def bench_growth(
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """The seconds that a user waits: to open a bundle, for the first answer set, and for a later one."""
+    """The seconds that a user waits: to open a bundle, for the first answer set, and for a later set."""
 
     bundle: str
     load: float

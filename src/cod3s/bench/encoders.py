@@ -1,4 +1,4 @@
-"""Measure encoders side by side in one run: rates as ratios, and agreement with a reference.
+"""Measure encoders side by side in the same run: rates as ratios, and agreement with a reference.
 
 The machine is noisy, so the encoders take turns in short rounds and each ratio is a median over rounds.
 """
@@ -29,7 +29,7 @@ class EncoderSpeed:
     sentences_per_second: float
     ratio: float
     processor_ratio: float
-    cosine_mean: float | None  # None where the dimensions differ: another space, nothing to compare
+    cosine_mean: float | None  # None where the dimensions differ, so that nothing can be compared
     cosine_min: float | None
     equal_bits: float | None
     equal_signatures: float | None
@@ -46,8 +46,8 @@ def bench_sentences(number: int, seed: int = SEED) -> list[str]:
 def bench_encoders(
     encoders: Sequence[Encoder], sentences: Sequence[str], *, rounds: int = 5, bits: int = BITS, progress: Progress
 ) -> list[EncoderSpeed]:
-    """Speed and agreement of each encoder; the first one is the reference."""
-    seconds = np.zeros((2, len(encoders), rounds))  # on the wall, of the processor
+    """Speed and agreement of each encoder; the first is the reference."""
+    seconds = np.zeros((2, len(encoders), rounds))  # of wall time, of processor time
     vectors: list[Vectors] = [encoder.encode(sentences) for encoder in encoders]  # also warms up
     for turn in range(rounds):
         for number, encoder in enumerate(encoders):

@@ -34,7 +34,7 @@ class RandomBundle:
 
 
 def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int = SEED) -> RandomBundle:
-    """One model per role, as in the paper: one bit per token, the same two tokens at every position."""
+    """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
     if shape not in SHAPES or SHAPES[shape].warm:
         scratch = [name for name, known in SHAPES.items() if not known.warm]
         raise UsageError(f"random weights cannot have the shape {shape!r}", hint=f"choose {', '.join(scratch)}")

@@ -35,7 +35,7 @@ _SIDE = 2048  # of the square matrices whose product is the limit
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """How fast steps of one kind are. `share` is what they reach of the limit; also in processor time."""
+    """The speed of training steps. `share` is the share of the limit that they reach; also in processor time."""
 
     name: str
     parameters: int  # that are trained
@@ -80,7 +80,7 @@ class _Product:
 
 
 class _Steps:
-    """Training steps of a preset on one batch of ordinary length: forward, backward, optimiser."""
+    """Training steps of a preset on a batch of ordinary length: forward, backward, optimiser."""
 
     def __init__(self, name: str, config: TrainConfig, folder: Path, *, compiled: bool) -> None:
         torch = require("torch", "train")
@@ -112,7 +112,7 @@ class _Steps:
         self._optimiser.zero_grad()
 
     def speed(self, seconds: Times, limit: Times) -> TrainingSpeed:
-        """What a step of so many seconds reaches; both are on the wall and of the processor."""
+        """The speed of a step that takes these seconds; both in wall time and in processor time."""
         rates = self._gflop / seconds
         return TrainingSpeed(
             self._name,

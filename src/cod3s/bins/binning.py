@@ -68,7 +68,7 @@ def _rows(spill: "_Spill", samples: int, seed: int) -> Iterator[Bin]:
 
 
 class _Block:
-    """The rows of one spill file, sorted by signature; rows with equal signatures keep their order."""
+    """The rows of a spill file, sorted by signature; rows with equal signatures keep their order."""
 
     def __init__(self, sentences: list[str], packed: npt.NDArray[np.uint8], vectors: Vectors, bits: int) -> None:
         order = np.lexsort(packed.T[::-1])

@@ -1,34 +1,23 @@
-"""Write and read the bins file: one SQLite file with a row per bin and per inner node of the tree.
+"""Write and read the bins file: an SQLite file with a row per bin and per inner node of the tree.
 
 A row's signature is a string of 0 and 1. A row with fewer bits than the file's signatures is an inner node: all
 sentences whose signature starts with its bits.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from cod3s.errors import BinsError
 from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import existing_file, replaced_file
+from cod3s.files.disk import existing_file
+from cod3s.files.sqlite_file import SqliteFile
 from cod3s.records import Bin
 from cod3s.signatures import from_text
 
-_FORMAT = 1
 _MAX_VALUES = 500  # signatures per query; old builds of SQLite take 999 values at most
-_SCHEMA = """
-CREATE TABLE facts (content TEXT NOT NULL);
-CREATE TABLE bins (
-  signature TEXT PRIMARY KEY, count INTEGER NOT NULL, medoid TEXT NOT NULL, samples TEXT NOT NULL
-) WITHOUT ROWID;
-"""
-
-_TABLES = ("bins", "facts")
-_COUNT_TABLES = f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN {_TABLES}"
 
 
 @dataclass(frozen=True)
@@ -41,60 +30,23 @@ class BinsFacts:
     seed: int
     sentences: int
     tree_depth: int  # inner nodes are kept for prefixes up to this many bits
-    format: int = _FORMAT
+    format: int = 1
 
 
-def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
-    """Write the file, all or nothing."""
-    with replaced_file(path) as partial, _writable(path), closing(sqlite3.connect(partial)) as database:
-        # The file is deleted if anything goes wrong, so a journal would protect nothing.
-        database.execute("PRAGMA journal_mode = OFF")
-        database.executescript(_SCHEMA)
-        database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
-        database.executemany(
-            "INSERT INTO bins VALUES (?, ?, ?, ?)",
-            ((row.signature, row.count, row.medoid, json.dumps(row.samples, ensure_ascii=False)) for row in rows),
-        )
-        database.commit()
+class BinsFile(SqliteFile[BinsFacts]):
+    """An open bins file."""
 
-
-@contextmanager
-def _writable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise BinsError(f"{path} cannot be written: {error}", hint="check that the disk has room") from error
-
-
-class BinsFile:
-    """An open bins file, read-only; use it as a context manager or call `close`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = existing_file(path)
-        with self._readable():
-            self._database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-            # A view could compute anything, for any time: only tables are read.
-            (tables,) = self._database.execute(_COUNT_TABLES).fetchone()
-            if tables != len(_TABLES):
-                raise TypeError(f"it has no tables {' and '.join(_TABLES)}")
-            content = self._database.execute("SELECT content FROM facts").fetchone()
-            facts = json.loads(content[0])
-            if facts["format"] > _FORMAT:
-                raise BinsError(f"{path} has the newer format {facts['format']}", hint="upgrade cod3s")
-            self.facts = parse_record(BinsFacts, facts)
-
-    def __enter__(self) -> "BinsFile":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._database.close()
+    what, remedy, error = "a bins file", "cod3s bins build", BinsError
+    facts_type, tables = BinsFacts, ("bins",)
+    schema = """
+CREATE TABLE bins (
+  signature TEXT PRIMARY KEY, count INTEGER NOT NULL, medoid TEXT NOT NULL, samples TEXT NOT NULL
+) WITHOUT ROWID;
+"""
 
     @cached_property
     def populated(self) -> int:
-        """How many bins have at least one sentence."""
+        """How many bins have sentences."""
         with self._readable():
             (number,) = self._database.execute(
                 "SELECT count(*) FROM bins WHERE length(signature) = ?", (self.facts.bits,)
@@ -121,7 +73,7 @@ class BinsFile:
         return bins
 
     def neighbours(self, signature: str) -> list[Bin]:
-        """The populated bins whose signatures differ in one bit, in order of that bit."""
+        """The populated bins whose signatures differ in a single bit, in order of that bit."""
         flipped = [
             signature[:position] + ("1" if bit == "0" else "0") + signature[position + 1 :]
             for position, bit in enumerate(signature)
@@ -164,18 +116,16 @@ class BinsFile:
                 row = {"signature": signature, "count": count, "medoid": medoid, "samples": json.loads(samples)}
                 yield parse_record(Bin, row)
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Turn SQLite's errors about damage, which can occur anywhere, into a clear error for the user."""
-        try:
-            yield
-        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise BinsError(
-                f"{self.path} is not a bins file, or it is damaged: {error}",
-                hint="make it again with `cod3s bins build`",
-            ) from error
+
+def write_bins(path: Path, facts: BinsFacts, rows: Iterable[Bin]) -> None:
+    """Write the file, all or nothing."""
+    with BinsFile.new(path, facts) as database:
+        database.executemany(
+            "INSERT INTO bins VALUES (?, ?, ?, ?)",
+            ((row.signature, row.count, row.medoid, json.dumps(row.samples, ensure_ascii=False)) for row in rows),
+        )
 
 
 def open_bins(path: str | Path) -> BinsFile:
     """The bins file at `path`, checked and open for reading."""
-    return BinsFile(Path(path))
+    return BinsFile(existing_file(Path(path)))

@@ -64,7 +64,7 @@ class BinStatistics:
         if not self._signatures:
             raise BinsError("there are no sentences to count")
         signatures = np.concatenate(self._signatures)
-        # (bin, word) pairs of a shorter length are those of a longer length with the bins merged, so each length
+        # The (bin, word) pairs of a shorter length are those of a longer length with bins merged, so each length
         # is counted from the distinct pairs of the length before.
         bins, sentence_bin = np.unique(signatures, return_inverse=True)
         counts = np.bincount(sentence_bin).astype(np.float64)
@@ -118,7 +118,7 @@ def _distinct(numbers: _Numbers) -> _Numbers:
 
 
 def _as_numbers(signed: Bits) -> _Numbers:
-    """Each row of at most 64 bits as one number, the first bit the highest."""
+    """Each row of at most 64 bits as a number, the first bit the highest."""
     weights = np.uint64(1) << np.arange(signed.shape[1] - 1, -1, -1, dtype=np.uint64)
     numbers: _Numbers = signed.astype(np.uint64) @ weights
     return numbers

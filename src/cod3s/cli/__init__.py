@@ -1,1 +1,1 @@
-"""The command line: one file per command group. Reads arguments, calls the library, prints."""
+"""The command line, with a file per command group. Reads arguments, calls the library, prints."""

@@ -1,4 +1,4 @@
-"""`cod3s bench`: speed, side by side in one run, as ratios."""
+"""`cod3s bench`: speed, side by side in the same run, as ratios."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,13 +8,15 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, require, require_all
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.bench.baseline import Change, Machine
     from cod3s.bench.decoding import Growth, StageSpeed
+    from cod3s.bench.encoders import EncoderSpeed
+    from cod3s.bench.training import TrainingSpeed
 
 AgainstOption = Annotated[
     Path | None,
@@ -63,9 +65,12 @@ def encode(
         **_run_settings(machine),
     }
     record = {"settings": settings, "rows": [asdict(row) for row in speeds]}
-    if json:
-        return _print_record(record, against, allow)
+    if not json:
+        _print_encoders(speeds, machine.busy, settings_line(settings))
+    _conclude(record, json, against, allow)
 
+
+def _print_encoders(speeds: "list[EncoderSpeed]", busy: bool, settings: str) -> None:
     def percent(share: float | None) -> str:
         return "–" if share is None else f"{100 * share:.2f} %"
 
@@ -73,7 +78,7 @@ def encode(
         (
             row.encoder,
             f"{row.sentences_per_second:.0f}",
-            f"{row.processor_ratio if machine.busy else row.ratio:.2f} x",
+            f"{row.processor_ratio if busy else row.ratio:.2f} x",
             "–" if row.cosine_mean is None else f"{row.cosine_mean:.6f} / {row.cosine_min:.6f}",
             percent(row.equal_bits),
             percent(row.equal_signatures),
@@ -81,8 +86,7 @@ def encode(
         for row in speeds
     ]
     columns = ("encoder", "sentences/s", "ratio", "cosine mean / min", "equal bits", "equal signatures")
-    print_table("Encoders, side by side", columns, rows, settings_line(settings))
-    _check(record, against, allow)
+    print_table("Encoders, side by side", columns, rows, settings)
 
 
 def decode(
@@ -101,15 +105,12 @@ def decode(
 
     Then how time and memory grow with inputs and k. The paper's beams (100 and 40) unless --quick.
     """
-    from cod3s.errors import require
-
-    for module in ("torch", "transformers"):
-        require(module, "train")
+    require_all("train", "torch", "transformers")
     from tempfile import TemporaryDirectory
 
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.config import DEFAULT, PAPER
+    from cod3s.decode.decode_config import DEFAULT, PAPER
     from cod3s.decode.generator import load
 
     machine = _looked_at(threads)
@@ -137,14 +138,12 @@ def decode(
         **_run_settings(machine),
     }
     rows = {"stages": [asdict(row) for row in stages], "growth": [asdict(row) for row in growth]}
-    record = {"settings": settings, **rows, "first": asdict(first) if first else None}
-    if json:
-        return _print_record(record, against, allow)
-    _print_decoding(stages, growth, settings_line(settings))
-    if first:
+    if not json:
+        _print_decoding(stages, growth, settings_line(settings))
+    if first and not json:
         cells = (first.bundle, f"{first.load:.2f}", f"{first.first:.2f}", f"{first.next:.2f}")
         print_table("Seconds that a user waits", ("bundle", "load", "first answers", "next answers"), [cells])
-    _check(record, against, allow)
+    _conclude({"settings": settings, **rows, "first": asdict(first) if first else None}, json, against, allow)
 
 
 def train(
@@ -155,7 +154,7 @@ def train(
         "paper",
     ],
     batch_tokens: Annotated[
-        int | None, typer.Option(min=64, help="For all of them; default each preset's own.")
+        int | None, typer.Option(min=64, help="For all of them; default as in each preset.")
     ] = None,
     steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
     threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
@@ -165,8 +164,6 @@ def train(
     json: JsonOption = False,
 ) -> None:
     """Pairs per second of training steps, and how close they come to the machine's limit for matrix products."""
-    from cod3s.errors import require
-
     torch = require("torch", "train")
     require("transformers", "train")
     from cod3s.bench.training import bench_training
@@ -175,8 +172,8 @@ def train(
     machine = _looked_at(threads)
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
-    sizes = {"batch_tokens": batch_tokens} if batch_tokens else {}
-    presets = {name: find_preset(name).with_values(**sizes) for name in preset}
+    changed = {"batch_tokens": batch_tokens} if batch_tokens else {}
+    presets = {name: find_preset(name).with_values(**changed) for name in preset}
     try:
         with progress("steps", (steps + 1) * (len(presets) + 1)) as advance:
             speeds, limit = bench_training(presets, steps=steps, compiled=compiled, progress=advance)
@@ -189,23 +186,26 @@ def train(
         }
     finally:
         torch.set_num_threads(before)
-    record = {"settings": settings, "rows": [asdict(row) for row in speeds]}
-    if json:
-        return _print_record(record, against, allow)
+    if not json:
+        sizes = {name: config.batch_tokens for name, config in presets.items()}
+        _print_training(speeds, sizes, machine.busy, settings_line(settings))
+    _conclude({"settings": settings, "rows": [asdict(row) for row in speeds]}, json, against, allow)
+
+
+def _print_training(speeds: "list[TrainingSpeed]", sizes: dict[str, int], busy: bool, settings: str) -> None:
     rows = [
         (
             row.name,
-            presets[row.name].batch_tokens,
+            sizes[row.name],
             f"{row.parameters / 1e6:.1f}",
             f"{row.pairs_per_second:.1f}",
             f"{row.gflops:.0f}",
-            f"{row.processor_share if machine.busy else row.share:.2f}",
+            f"{row.processor_share if busy else row.share:.2f}",
         )
         for row in speeds
     ]
     columns = ("preset", "tokens per batch", "million weights trained", "pairs/s", "GFLOP/s", "of the limit")
-    print_table("Training steps", columns, rows, settings_line(settings))
-    _check(record, against, allow)
+    print_table("Training steps", columns, rows, settings)
 
 
 def _looked_at(threads: int | None) -> "Machine":
@@ -222,24 +222,27 @@ def _run_settings(machine: "Machine") -> dict[str, str | float]:
     return {"load": machine.load, "clock": machine.clock}
 
 
-def _print_record(record: dict[str, Any], against: Path | None, allow: float) -> None:
-    """The record as JSON, with the comparison in it if there is one."""
+def _conclude(record: dict[str, Any], json: bool, against: Path | None, allow: float) -> None:
+    """Print the record if `json`, and compare it with the baseline, if any; an error if a ratio fell too far."""
     from cod3s.bench.baseline import compare_with_baseline
 
     if against is None:
-        return print_json(record)
-    changes, clock = compare_with_baseline(against, record)
-    print_json({**record, "against": {"clock": clock, "changes": [asdict(change) for change in changes]}})
-    _refuse_falls(changes, against, allow)
-
-
-def _check(record: dict[str, Any], against: Path | None, allow: float) -> None:
-    """A table of the ratios before and now, if there is a baseline; an error if one fell too far."""
-    from cod3s.bench.baseline import compare_with_baseline
-
-    if against is None:
+        if json:
+            print_json(record)
         return
     changes, clock = compare_with_baseline(against, record)
+    if json:
+        print_json({**record, "against": {"clock": clock, "changes": [asdict(change) for change in changes]}})
+    else:
+        _print_changes(changes, f"Ratios of {clock} time against {against}")
+    if fallen := [change.name for change in changes if change.fall > allow]:
+        raise Cod3sError(
+            f"{len(fallen)} of {len(changes)} ratios fell by more than {allow:.0%}: {', '.join(fallen)}",
+            hint=f"run again to rule out noise; if it is meant, write a new {against} with --json",
+        )
+
+
+def _print_changes(changes: "list[Change]", title: str) -> None:
     rows = [
         (
             change.name,
@@ -249,16 +252,7 @@ def _check(record: dict[str, Any], against: Path | None, allow: float) -> None:
         )
         for change in changes
     ]
-    print_table(f"Ratios of {clock} time against {against}", ("what", "before", "now", "change"), rows)
-    _refuse_falls(changes, against, allow)
-
-
-def _refuse_falls(changes: "list[Change]", against: Path, allow: float) -> None:
-    if fallen := [change.name for change in changes if change.fall > allow]:
-        raise Cod3sError(
-            f"{len(fallen)} of {len(changes)} ratios fell by more than {allow:.0%}: {', '.join(fallen)}",
-            hint=f"run again to rule out noise; if it is meant, write a new {against} with --json",
-        )
+    print_table(title, ("what", "before", "now", "change"), rows)
 
 
 def _print_decoding(stages: "list[StageSpeed]", growth: "list[Growth]", settings: str) -> None:

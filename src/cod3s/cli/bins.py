@@ -1,12 +1,12 @@
 """The `bins` commands: build a bins file, look into it, and print the paper's table of bins."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cod3s.cli.evaluate import read_scored
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
     CodeBitsOption,
@@ -19,20 +19,17 @@ from cod3s.cli.parameters import (
     SentencesArgument,
     numbers,
 )
-from cod3s.cli.sts import read_scored
-from cod3s.errors import Progress, UsageError, require
+from cod3s.errors import UsageError, require
 from cod3s.options import SEED
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
-    from cod3s.encode import Encoder, Vectors
+    from cod3s.encode import Encoder
 
 BinsArgument = Annotated[
     Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
 ]
-BinsOption = Annotated[
-    Path | None, typer.Option("--bins", help="The bins file, where it is not the first argument.")
-]
+BinsOption = Annotated[Path | None, typer.Option("--bins", help="The bins file, if it is not the first argument.")]
 
 
 def build(
@@ -51,14 +48,15 @@ def build(
     from cod3s.bins import build_bins, open_bins
     from cod3s.encode import load_encoder
     from cod3s.files.disk import require_new, require_other
-    from cod3s.signatures.signer import open_code
+    from cod3s.files.tables import read_sentences
+    from cod3s.signatures.signer import encode_sentences, open_code
 
     require_other(output, [sentences])
     require_new(output, force)
     chosen = load_encoder(encoder)
     hashing = open_code(code, chosen, bits, seed)
     with progress("encoding", None) as advance:
-        stream = _encoded(chosen, sentences, column, advance)
+        stream = encode_sentences(chosen, read_sentences(sentences, column), advance)
         build_bins(output, stream, hashing, chosen.id, samples=samples, seed=seed)
     with open_bins(output) as file:
         record = {"file": str(output), "populated": file.populated, **asdict(file.facts)}
@@ -71,7 +69,7 @@ def build(
 def stats(
     sentences: SentencesArgument,
     column: ColumnOption = None,
-    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, with commas.")] = "4,8,12,16,20,24,28,32",
+    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
     sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
@@ -80,13 +78,15 @@ def stats(
     """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
     from cod3s.bins import BinStatistics
     from cod3s.encode import load_encoder
+    from cod3s.files.tables import read_sentences
     from cod3s.signatures import random_code
+    from cod3s.signatures.signer import encode_sentences
 
     statistics = BinStatistics(numbers(bits, "--bits"))
     chosen = load_encoder(encoder)
     code = random_code(statistics.lengths[0], chosen.dim, seed)
     with progress("encoding", None) as advance:
-        for block, vectors in _encoded(chosen, sentences, column, advance):
+        for block, vectors in encode_sentences(chosen, read_sentences(sentences, column), advance):
             statistics.add(block, code.sign(vectors))
     rows = [asdict(row) for row in statistics.rows()]
     if sts:
@@ -122,10 +122,10 @@ def show(
         typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
     ] = None,
     bins: BinsOption = None,
-    samples: Annotated[int, typer.Option(min=0, help="How many of the kept samples.")] = 5,
+    samples: Annotated[int, typer.Option(min=0, help="How many of the stored samples to show.")] = 5,
     json: JsonOption = False,
 ) -> None:
-    """Show one bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
+    """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
     from cod3s.bins import open_bins
 
     path, signature = _file_and_signature(first, second, bins)
@@ -179,21 +179,9 @@ def _file_and_signature(first: str, second: str | None, bins: Path | None) -> tu
     """The bins file and the signature, which may be written `BINS SIGNATURE` or `SIGNATURE --bins BINS`."""
     if (second is None) == (bins is None):
         raise UsageError(
-            "one bins file and one signature were needed", hint="cod3s bins show bins.sqlite 0110100111010010"
+            "a bins file and a signature are needed", hint="cod3s bins show bins.sqlite 0110100111010010"
         )
     return (Path(first), second) if second is not None else (bins or Path(), first)
-
-
-def _encoded(
-    encoder: "Encoder", path: Path, column: str | None, advance: Progress
-) -> "Iterator[tuple[list[str], Vectors]]":
-    """Blocks of sentences, each with the vectors of its normalised form."""
-    from cod3s.files.tables import read_sentences
-    from cod3s.signatures.signer import encode_sentences
-
-    for block, vectors in encode_sentences(encoder, read_sentences(path, column)):
-        yield block, vectors
-        advance(len(block))
 
 
 def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int) -> list[float]:
@@ -215,21 +203,17 @@ def reword(
     """Replace the sentences in a bundle's bins by the model's answers, if training sentences may not be published.
 
     The counts stay those of the training corpus; a bin without an answer shows the medoid of the smallest node
-    above it that has one.
+    above it that has an answer.
     """
     require("pyarrow", "corpus")
     from cod3s.files.disk import require_new, require_own
 
     require_own(output, "bundle.json")
     require_new(output, force)
-    from cod3s.bundle import read_facts
+    from cod3s.export.reword import choose_sources
     from cod3s.export.reword import reword as reword_bundle
-    from cod3s.train.pairs import read_rows
 
-    questions = {}
-    for name in read_facts(bundle).models:
-        known = list(dict.fromkeys(read_rows(corpus, name, "train").source))
-        questions[name] = known[:: max(1, len(known) // sources)][:sources]  # spread over the whole corpus
+    questions = choose_sources(bundle, corpus, sources)
     with progress("answering", sum(map(len, questions.values()))) as advance:
         reworded = reword_bundle(bundle, output, questions, samples=samples, progress=advance)
     if json:

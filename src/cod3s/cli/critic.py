@@ -38,13 +38,13 @@ def train(
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
-        str, typer.Option(help="The features to weigh, separated by commas; default: all except is_cause.")
+        str, typer.Option(help="The features to weigh, comma-separated; default: all except is_cause.")
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fit a critic of a bundle's answers: a small model that weighs the bundle's own scores of a pair.
+    """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
     answers to a source are in the same fold.
@@ -120,7 +120,7 @@ def score(
         Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
     ],
     relation: Annotated[
-        str, typer.Option(help="What the targets are of the sources, where a row has no field `relation`.")
+        str, typer.Option(help="How the targets relate to the sources, if a row has no field `relation`.")
     ] = "effect",
     source_field: Annotated[str, typer.Option(help="Column of the sources.")] = "source",
     target_field: Annotated[str, typer.Option(help="Column of the targets.")] = "target",

@@ -19,35 +19,42 @@ _KEY_VARIABLE = "OPENAI_API_KEY"
 _APIS = ("chat", "completions")
 
 
+ServerOption = Annotated[
+    str, typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
+]
+TokenBudgetOption = Annotated[
+    int | None, typer.Option("--token-budget", min=1, help="Stop after this many tokens of prompts and answers.")
+]
+KeyOption = Annotated[str, typer.Option("--key-env", help="Environment variable that holds the server's key.")]
+PriceOption = Annotated[
+    str | None,
+    typer.Option("--price", help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost."),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="Sent to the server, which may use it; 1 higher for each further call."),
+]
+
+
 def diversify(
     prompt: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
-    server: Annotated[
-        str, typer.Option(help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
-    ],
+    server: ServerOption,
     model: Annotated[str, typer.Option(help="The model's name on that server.", show_default=False)],
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers.")] = 10,
     strategy: Annotated[str, typer.Option(help="auto, resample, temperature, avoid or verbalized.")] = "auto",
     api: Annotated[str, typer.Option(help="chat, or completions for a model that continues text.")] = "chat",
     budget: Annotated[int, typer.Option(min=1, help="At most this many calls.")] = 50,
-    token_budget: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and answers.")
-    ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Answers asked for per call.")] = 4,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 64,
+    token_budget: TokenBudgetOption = None,
+    samples: Annotated[int, typer.Option(min=1, help="Answers to request per call.")] = 4,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per answer.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, max=2, help="Sampling setting.")] = 1.0,
     top_p: Annotated[float, typer.Option(min=0, max=1, help="Sampling setting.")] = 1.0,
-    key_env: Annotated[
-        str, typer.Option(help="Environment variable that holds the server's key.")
-    ] = _KEY_VARIABLE,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one reply.")] = 60.0,
-    retries: Annotated[int, typer.Option(min=0, help="Repetitions of a call that fails.")] = 3,
-    price: Annotated[
-        str | None, typer.Option(help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost.")
-    ] = None,
+    key_env: KeyOption = _KEY_VARIABLE,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a reply.")] = 60.0,
+    retries: Annotated[int, typer.Option(min=0, help="Retries of a failed call.")] = 3,
+    price: PriceOption = None,
     method: Annotated[str, typer.Option(help="How the k are chosen, as in select.")] = "auto",
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Sent to the server, which may use it; one higher per call.")
-    ] = None,
+    seed: SeedOption = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
     json: JsonOption = False,
@@ -96,7 +103,7 @@ def diversify(
 def _read_prompt(prompt: str) -> str:
     text = sys.stdin.read().strip() if prompt == "-" else prompt
     if not text.strip():
-        raise UsageError("the prompt is empty", hint='give one: cod3s diversify "Name a use for a brick." …')
+        raise UsageError("the prompt is empty", hint='for example: cod3s diversify "Name a use for a brick." …')
     return text
 
 

@@ -1,17 +1,21 @@
-"""`cod3s evaluate`: the paper's tables on any bundle, any data, or anybody's outputs."""
+"""`cod3s evaluate`, `sweep` and `sts`: the paper's tables on any bundle and data, or anybody's outputs."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.cli.parameters import BundleOption, JsonOption, numbers, seed_option
-from cod3s.errors import UsageError, require
-from cod3s.options import SEED
+from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, numbers, seed_option
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
+from cod3s.errors import UsageError, require_all
+from cod3s.options import SEED, options_of
+from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.evaluate.report_tables import Table
+    from cod3s.evaluate.sts import StsData, StsRow
     from cod3s.evaluate.summary import Summary
 
 DataArgument = Annotated[
@@ -28,6 +32,7 @@ SecondOption = Annotated[
     str, typer.Option("--second-encoder", help="Measures semantic diversity independently; or none.")
 ]
 SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
+_VALUES = "Several values, comma-separated; the base value is always among them. `-` leaves this option as it is."
 
 
 def evaluate(
@@ -36,13 +41,15 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
-    systems: Annotated[str, typer.Option(help="With commas; default cod3s and the paper's rows but DPC.")] = "",
+    systems: Annotated[
+        str, typer.Option(help="Comma-separated; default cod3s and the paper's rows except DPC.")
+    ] = "",
     outputs: Annotated[
         list[Path] | None,
         typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
     ] = None,
     questions: Annotated[list[Path] | None, typer.Option(help="More questions to choose in; repeatable.")] = None,
-    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, with commas.")] = "3,10",
+    sets: Annotated[str, typer.Option(help="Sizes of the scored sets, comma-separated.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
@@ -50,10 +57,11 @@ def evaluate(
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: Annotated[
-        str, typer.Option(help="Options of all systems: paper or default; else paper, cod3s default.")
+        str,
+        typer.Option(help="Options of all systems: paper or default; if not given, paper, but default for cod3s."),
     ] = "",
     seed: SeedOption = SEED,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare two reports.")] = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare these two reports.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.
@@ -98,8 +106,7 @@ def evaluate(
 
 def require_evaluation() -> None:
     """Fail early if an optional library is missing."""
-    for module in ("pyarrow", "sacrebleu", "scipy", "matplotlib", "jinja2"):
-        require(module, "evaluate")
+    require_all("evaluate", "pyarrow", "sacrebleu", "scipy", "matplotlib", "jinja2")
 
 
 def _print_summary(summary: "Summary") -> None:
@@ -133,3 +140,144 @@ def _compare(a: Path, b: Path, json: bool) -> None:
     for name, (left, right) in settings.items():
         say(f"{name} differs: {left} and {right}")
     print_cells(table, "")
+
+
+def _axis(name: str) -> Any:
+    """The values to try for an option of decoding."""
+    return typer.Option(f"--{name.replace('_', '-')}", help=f"{options_of(DecodeConfig)[name].help} {_VALUES}")
+
+
+def sweep(
+    data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; a stopped sweep continues.")
+    ],
+    bundle: Annotated[
+        list[Path] | None, typer.Option(help="Repeat to compare bits or tokens; the first judges.")
+    ] = None,
+    # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
+    min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
+    signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
+    sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
+    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
+    k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
+    limit: LimitOption = 20,
+    relation: RelationOption = "",
+    second_encoder: SecondOption = "none",
+    preset: Annotated[str, typer.Option(help="Options that the axes leave open: paper or default.")] = "paper",
+    seed: SeedOption = SEED,
+    json: JsonOption = False,
+) -> None:
+    """Decode with many settings and show the curves, and which settings no other beats.
+
+    As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
+    Bundles with other bit lengths, or with all bits in one token, become separate lines.
+    """
+    given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
+    axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
+    require_evaluation()
+    from cod3s.bundle import default_bundle
+    from cod3s.decode.decode_config import find_preset
+    from cod3s.evaluate.items import read_data
+    from cod3s.evaluate.judges import open_bundle
+    from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
+    from cod3s.evaluate.sweep import sweep as run_sweep
+    from cod3s.files.lock import sole_writer
+
+    chosen = read_data(data, relation).first(limit)
+    base = find_preset(preset).with_values(k=k, seed=seed)
+    bundles = {path.resolve().name: open_bundle(path, second_encoder) for path in bundle or [default_bundle()]}
+    if len(bundles) < len(bundle or [1]):
+        raise UsageError(
+            "two bundles have folders of the same name", hint="rename a folder: the names label the curves"
+        )
+    total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
+    with sole_writer(output), progress("generating", total) as advance:
+        swept = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
+        write_sweep(output, swept)
+    say(f"sweep: {output / 'sweep.html'}")
+    if json:
+        print_json(swept.record())
+    else:
+        print_cells(sweep_table(swept), swept.line)
+
+
+def _values(text: str, name: str) -> list[float]:
+    try:
+        return sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{option} takes numbers with commas between them, not {text!r}") from None
+
+
+def sts(
+    file: Annotated[Path, typer.Argument(help="STSbenchmark, as TSV (the release) or CSV; - for stdin.")],
+    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
+        "fast"
+    ],
+    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,16,32,64,128,256",
+    codes: Annotated[str, typer.Option(help="random, median, itq, comma-separated.")] = "random",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
+    fit: Annotated[
+        Path | None, typer.Option(help="STS file whose sentences (not scores) fit learned codes.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot rho against bits: .png, .pdf or .svg.")] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
+    from cod3s import __version__
+    from cod3s.encode import load_encoder
+    from cod3s.evaluate.sts import plot_sts, sts_rows
+    from cod3s.files.disk import require_new
+
+    if plot:
+        require_new(plot, force)
+    data = read_scored(file)
+    fitting = sorted({text for pair in read_scored(fit).pairs for text in (pair.a, pair.b)}) if fit else None
+    kinds = codes.split(",")
+    rows: list[StsRow] = []
+    with progress("encoders", len(encoder)) as advance:
+        for name in encoder:
+            rows += sts_rows(
+                data, load_encoder(name), bits=numbers(bits, "--bits"), codes=kinds, seeds=seeds, fit=fitting
+            )
+            advance(1)
+    settings: dict[str, str | int] = {
+        "data": file.name,
+        "pairs": len(data.pairs),
+        "rejected": len(data.rejected),
+        "distinct_scores": data.distinct_scores,
+        "seeds": f"{SEED}-{SEED + seeds - 1}",
+        "version": __version__,
+    }
+    if set(kinds) - {"random"}:
+        settings["fit"] = fit.name if fit else "the same sentences"
+    caption = settings_line(settings)
+    if plot:
+        plot_sts(rows, plot, caption)
+        say(f"plot: {plot}")
+    if json:
+        print_json({"settings": settings, "rows": [asdict(row) for row in rows]})
+    else:
+        _print_correlations(rows, caption)
+
+
+def read_scored(path: Path) -> "StsData":
+    """The scored pairs of a file; other rows are reported on stderr."""
+    from cod3s.evaluate.sts import read_sts
+
+    data = read_sts(path)
+    for line, reason in data.rejected:
+        say(f"{path}, line {line}: left out, {reason}")
+    return data
+
+
+def _print_correlations(rows: "list[StsRow]", settings: str) -> None:
+    """Print a row per encoder, code and length, which fits 80 columns however many there are."""
+    table = [
+        (row.encoder, row.code, row.bits or "", f"{row.rho:.3f}" + (f" ± {row.sd:.3f}" if row.bits else ""))
+        for row in rows
+    ]
+    title = "Spearman's rho with human scores (mean ± sd over seeds)"
+    print_table(title, ("encoder", "code", "bits", "rho"), table, settings)

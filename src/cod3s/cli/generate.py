@@ -10,7 +10,7 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.config import DEFAULT, PRESETS, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, PRESETS, DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.records import Answer, AnswerMade, AnswerSet
@@ -40,7 +40,7 @@ InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Where options that are not given come from: {' or '.join(PRESETS)}.")
+    str, typer.Option("--preset", help=f"Defaults for the options that are not given: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
@@ -71,7 +71,7 @@ EngineOption = Annotated[
     typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, a core each.", rich_help_panel=_MANY_SOURCES)
+    int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
 ]
 ShardOption = Annotated[
     int,
@@ -111,7 +111,7 @@ def generate(
     one-stage systems put the best score first.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
-    from cod3s.decode.config import find_preset
+    from cod3s.decode.decode_config import find_preset
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
 
@@ -161,7 +161,7 @@ def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
 def _write_shards(
     texts: Iterable[str], output: str, job: "Job", shard_size: int, engine: str, workers: int, json: bool
 ) -> None:
-    """Answer into a folder and say what is in it; on Ray each worker has one thread, as it has one core."""
+    """Answer into a folder and say what is in it; on Ray each worker has one thread and one core."""
     from cod3s.bulk import answer_in_bulk
     from cod3s.corpus.engines import find_engine
 
@@ -183,12 +183,14 @@ def _write_shards(
 
 
 def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:
-    """What to say where no source was given: was it the source or the relation that was left out?"""
+    """The error for a missing source: was it the source or the relation that was left out?"""
     from cod3s.bundle import default_bundle, read_facts
 
     facts = read_facts(bundle or default_bundle())
     if relation in facts.models:
-        return UsageError("there is no source", hint=f'give one: cod3s generate {relation} "it rained all day"')
+        return UsageError(
+            "no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"'
+        )
     relations = [*facts.models]
     return UsageError(
         f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",

@@ -34,8 +34,8 @@ def harvest(
         int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many pairs.")] = None,
-    min_words: Annotated[int, typer.Option(min=1, help="Fewest words of a side.")] = 3,
-    max_words: Annotated[int, typer.Option(min=1, help="Most words of a side.")] = 20,
+    min_words: Annotated[int, typer.Option(min=1, help="Minimum words per side.")] = 3,
+    max_words: Annotated[int, typer.Option(min=1, help="Maximum words per side.")] = 20,
     column: Annotated[
         str, typer.Option("--column", "--text-field", help="The column or field with the text, for tables.")
     ] = "text",

@@ -35,7 +35,9 @@ def new(
     ] = None,
     checks: Annotated[int, typer.Option(min=0, help="Attention checks per rater.")] = 3,
     max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more.")] = 1,
-    min_seconds: Annotated[float, typer.Option(min=0, help="Exclude raters whose median time is lower.")] = 1.0,
+    min_seconds: Annotated[
+        float, typer.Option(min=0, help="Exclude raters whose median time per item is lower.")
+    ] = 1.0,
     min_gold_gap: Annotated[
         float | None, typer.Option(help="Exclude raters who score right less than this above wrong.")
     ] = None,

@@ -11,7 +11,7 @@ import typer
 from cod3s.cli.evaluate import print_cells
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import JsonOption, seed_option
-from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
+from cod3s.errors import Cod3sError, UsageError, did_you_mean, require, require_all
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def export(
     """
     _known(to, EXPORTS, "--to")
     if output.resolve() == study.resolve():
-        raise Cod3sError("an export into the study's own folder could overwrite it", hint="choose another folder")
+        raise Cod3sError("an export into the folder of the study could overwrite it", hint="choose another folder")
     with open_study(study, database) as opened:
         written = _export(opened, to, output, per_hit, url)
     if json:
@@ -126,7 +126,7 @@ def analyse(
     Raters are excluded only by the rule that the study fixed before collection; the figures of everyone are shown
     as well.
     """
-    require_analysis()
+    require_all("judge", "krippendorff", "scipy", "matplotlib", "jinja2")
     with open_study(study, database) as opened:
         analysis = _analyse(opened, seed)
     if output is not None:
@@ -178,14 +178,7 @@ def simulate(
 
 def require_judge() -> None:
     """Fail early if an optional library is missing."""
-    for module in ("pyarrow", "sqlalchemy", "fastapi", "uvicorn"):
-        require(module, "judge")
-
-
-def require_analysis() -> None:
-    """Fail early if an optional library is missing."""
-    for module in ("krippendorff", "scipy", "matplotlib", "jinja2"):
-        require(module, "judge")
+    require_all("judge", "pyarrow", "sqlalchemy", "fastapi", "uvicorn")
 
 
 def _known(name: str, names: tuple[str, ...], option: str) -> None:

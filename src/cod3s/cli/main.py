@@ -13,7 +13,6 @@ from cod3s import __version__
 from cod3s.cli import (
     bench,
     bins,
-    codes,
     critic,
     diversify,
     evaluate,
@@ -21,14 +20,11 @@ from cod3s.cli import (
     harvest,
     judge,
     judge_results,
-    mcp,
     prepare,
     run,
     select,
     serve,
     sign,
-    sts,
-    sweep,
     train,
 )
 from cod3s.errors import Cod3sError, UsageError
@@ -75,23 +71,23 @@ _COMMANDS: Commands = (
         '"Name a use for a brick." -k 10 --server http://localhost:11434/v1 --model llama3.2',
     ),
     ("serve", serve.serve, "--port 8001 --open"),
-    ("mcp", mcp.mcp, "(as the command in an agent's settings)"),
+    ("mcp", serve.mcp, "(as the command in an agent's settings)"),
     ("sign", sign.sign, '"He lost his keys." "He could not get in."'),
-    ("sts", sts.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
+    ("sts", evaluate.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
     ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
     ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
     ("train", train.train, "corpus/ -o run/ --preset warm --max-minutes 30"),
     ("export", train.export, "run/ -o bundle/ --quantization int8"),
     ("info", train.info, "bundle/"),
     ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
-    ("sweep", sweep.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
+    ("sweep", evaluate.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
 )
 _BINS: Commands = (
     ("build", bins.build, "sentences.txt -o bins.sqlite --bits 16"),
     ("stats", bins.stats, "sentences.txt --bits 4,8,12,16"),
     ("show", bins.show, "bins.sqlite 0110100111010010"),
     ("tree", bins.tree, "bins.sqlite --depth 3"),
-    ("reword", bins.reword, "bundle/ --corpus corpus/ -o own/ --sources 2000"),
+    ("reword", bins.reword, "bundle/ --corpus corpus/ -o reworded/ --sources 2000"),
 )
 _JUDGE: Commands = (
     ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
@@ -106,7 +102,7 @@ _BENCH: Commands = (
     ("decode", bench.decode, "--quick"),
     ("train", bench.train, "--preset warm --preset small"),
 )
-_CODES: Commands = (("fit", codes.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
+_CODES: Commands = (("fit", sign.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
 _CRITIC: Commands = (
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),
@@ -116,8 +112,8 @@ _GROUPS = (
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
     ("codes", "Learned codes: balanced bits (median) or rotated principal axes (itq).", _CODES),
-    ("judge", "Human plausibility studies: create one, collect ratings, analyse them.", _JUDGE),
-    ("bench", "Speed, measured side by side in one run.", _BENCH),
+    ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),
+    ("bench", "Speed, measured side by side in the same run.", _BENCH),
 )
 
 
@@ -127,7 +123,7 @@ def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
 
 
 def _help(command: Callable[..., None]) -> str:
-    """The docstring with one line per paragraph, so that it breaks where the terminal ends."""
+    """The docstring with a line per paragraph, so that it breaks where the terminal ends."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
@@ -160,7 +156,10 @@ def _explain(error: Exception) -> None:
     if isinstance(error, Cod3sError):
         message, hint = error.message, error.hint
     elif isinstance(error, OSError):
-        message, hint = (f"the system refused: {error}", "check that the path exists, is writable and has room")
+        message, hint = (
+            f"the operating system refused: {error}",
+            "check that the path exists, is writable and has room",
+        )
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"
     typer.echo(f"cod3s: {message}", err=True)

@@ -16,7 +16,7 @@ _MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the termin
 
 
 def print_json(record: Any) -> None:
-    """One JSON object on one line of stdout."""
+    """Print a JSON object on a single line of stdout."""
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
@@ -29,7 +29,7 @@ def print_table(
 ) -> None:
     """A table on stdout, as wide as the terminal; long cells wrap, except in the columns named in `whole`.
 
-    Many columns that do not fit without breaking words are stacked: one line per cell.
+    Many columns that do not fit without breaking words are stacked: a line per cell.
     """
     from rich import box
     from rich.console import Console

@@ -53,9 +53,9 @@ _PARAMETER = "options"
 
 
 def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command one parameter per option of `config`, in place of its parameter `options`.
+    """Give a command a parameter per option of `config`, instead of its parameter `options`.
 
-    The command gets those that were given as one dict, so that presets can fill in the others.
+    The command gets those that were given as a dict, so that presets can fill in the others.
     """
     declared = options_of(config)
     derived = [_parameter(option) for option in declared.values()]

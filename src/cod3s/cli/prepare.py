@@ -8,7 +8,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import JsonOption, Options, takes_options
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.errors import require
+from cod3s.errors import require_all
 
 if TYPE_CHECKING:
     from cod3s.corpus.manifest import Manifest
@@ -27,10 +27,11 @@ EngineOption = Annotated[
     typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_WHERE),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with its encoder.", rich_help_panel=_WHERE)
+    int, typer.Option("--workers", min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
 ]
 MemoryOption = Annotated[
-    str, typer.Option("--memory", help="What sorting may use before it spills to disk.", rich_help_panel=_WHERE)
+    str,
+    typer.Option("--memory", help="Memory for sorting, which spills the rest to disk.", rich_help_panel=_WHERE),
 ]
 
 
@@ -48,8 +49,7 @@ def prepare(
 
     Resumes where a killed run stopped; does nothing where the corpus is finished.
     """
-    for module in ("pyarrow", "duckdb"):
-        require(module, "corpus")
+    require_all("corpus", "pyarrow", "duckdb")
     from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
     from cod3s.corpus.manifest import remarks_on_splits

@@ -1,4 +1,4 @@
-"""`cod3s run`: type sentences one after another; the model stays loaded and answers appear as they are made."""
+"""`cod3s run`: type sentence after sentence; the model stays loaded and answers appear as they are made."""
 
 import sys
 from contextlib import suppress
@@ -69,7 +69,7 @@ class Conversation:
     like: str = ""
 
     def hear(self, line: str) -> bool:
-        """Act on one line; False if it ends the conversation."""
+        """Act on a line; False if it ends the conversation."""
         if not line.startswith(":"):
             if line:
                 self._answer(line)

@@ -5,6 +5,7 @@ import json as json_library
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +21,23 @@ if TYPE_CHECKING:
     from cod3s.selection import Selected, Selection
     from cod3s.selection.groups import Group
 
-_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice one that comes again
+_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value comes again
+
+TextFieldOption = Annotated[
+    str | None, typer.Option("--column", "--text-field", help="The column or field with the text; default `text`.")
+]
+ScorerOption = Annotated[
+    Literal["critic"] | None,
+    typer.Option("--score-with", help="Score by plausibility instead: the critic of a bundle."),
+]
+DuplicatesOption = Annotated[
+    bool,
+    typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate."),
+]
+ScoreWeightOption = Annotated[
+    float | None,
+    typer.Option("--score-weight", help="Weight of scores against diversity, 0 to below 1; auto 0.03, else 0.5."),
+]
 
 
 def select(
@@ -28,36 +45,26 @@ def select(
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
     method: Annotated[str, typer.Option(help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
     group_by: Annotated[
-        str | None, typer.Option(help="Field that names the group; a group's records are neighbours.")
+        str | None, typer.Option(help="Field to group by; the records of a group must be adjacent.")
     ] = None,
-    text_field: Annotated[
-        str | None,
-        typer.Option("--column", "--text-field", help="The column or field with the text; default `text`."),
-    ] = None,
+    text_field: TextFieldOption = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
-    score_with: Annotated[
-        Literal["critic"] | None,
-        typer.Option(help="Score by plausibility instead: the critic of a bundle."),
-    ] = None,
+    score_with: ScorerOption = None,
     source_field: Annotated[str, typer.Option(help="critic: field of what the candidates answer.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
     format: Annotated[
-        str | None, typer.Option(help="jsonl, csv, tsv or lines, where the name does not tell.")
+        str | None, typer.Option(help="jsonl, csv, tsv or lines, if the file name does not say.")
     ] = None,
-    show_duplicates: Annotated[
-        bool, typer.Option("--show-duplicates", help="Also print the candidates that each kept one stands for.")
-    ] = False,
+    show_duplicates: DuplicatesOption = False,
     min_hamming: Annotated[
-        int | None, typer.Option(min=0, help="Bits within which two say the same; default a quarter of --bits.")
+        int | None,
+        typer.Option(min=0, help="Candidates within this many bits are duplicates; default a quarter of --bits."),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
     ] = False,
-    score_weight: Annotated[
-        float | None,
-        typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."),
-    ] = None,
+    score_weight: ScoreWeightOption = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
     seed: SeedOption = SEED,
@@ -65,39 +72,37 @@ def select(
 ) -> None:
     """Keep k candidates that mean different things: whole records, in the format they came in.
 
-    Without --score-field the order of the file is the ranking. --json prints one selection per group instead.
+    Without --score-field the order of the file is the ranking. --json prints a selection per group instead.
     """
     from cod3s.encode import load_encoder
-    from cod3s.selection import select as choose
+    from cod3s.selection import select as select_candidates
     from cod3s.selection.groups import open_candidates, read_groups
 
     if score_with and score_field:
         raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
-    opened = load_encoder(encoder)
-    judged = _critic_scores(bundle, relation, source_field) if score_with else None
+    scores_of = _critic_scores(bundle, relation, source_field) if score_with else _file_scores(score_field)
+    choose = partial(
+        select_candidates,
+        k=k,
+        method=method,
+        min_hamming=min_hamming,
+        bits=bits,
+        encoder=load_encoder(encoder),
+        seed=seed,
+        score_weight=score_weight,
+        strict=strict,
+    )
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
         if not json:
             _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
-            selection = choose(
-                [candidate.text for candidate in group.candidates],
-                k,
-                scores=judged(table, group) if judged else _given_scores(group, score_field),
-                method=method,
-                min_hamming=min_hamming,
-                bits=bits,
-                encoder=opened,
-                seed=seed,
-                score_weight=score_weight,
-                strict=strict,
-            )
+            texts = [candidate.text for candidate in group.candidates]
+            selection = choose(texts, scores=scores_of(table, group))
             if json:
                 _print_selection(group, selection, table, group_by, show_duplicates)
             else:
-                for selected in selection.selected:
-                    duplicates = _duplicates(group, selected) if show_duplicates else None
-                    _print_record(table, group.candidates[selected.index].row, duplicates)
+                _print_records(group, selection, table, show_duplicates)
             sys.stdout.flush()  # the reader of the pipe gets each group as soon as it is done
             advance(len(group.candidates))
             if group_by is None and not json:
@@ -105,13 +110,16 @@ def select(
                     say(remark)
 
 
-def _given_scores(group: "Group", score_field: str | None) -> list[float] | None:
-    return None if score_field is None else [candidate.score or 0.0 for candidate in group.candidates]
+def _file_scores(score_field: str | None) -> Callable[["Table", "Group"], list[float] | None]:
+    """Take the scores from the file; without a score field, the order of the candidates ranks them."""
+    if score_field is None:
+        return lambda _table, _group: None
+    return lambda _table, group: [candidate.score or 0.0 for candidate in group.candidates]
 
 
 def _critic_scores(
     bundle: Path | None, relation: str, source_field: str
-) -> Callable[["Table", "Group"], list[float]]:
+) -> Callable[["Table", "Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import Pair
@@ -151,7 +159,7 @@ def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Itera
 def _print_selection(
     group: "Group", selection: "Selection", table: "Table", group_by: str | None, more: bool
 ) -> None:
-    """Print one JSON object for the group; every selected candidate carries its whole record."""
+    """Print a JSON object for the group; every selected candidate carries its whole record."""
     record = asdict(selection)
     for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
@@ -162,6 +170,12 @@ def _print_selection(
     print_json({**({} if group_by is None else {"group": group.value}), **record})
 
 
+def _print_records(group: "Group", selection: "Selection", table: "Table", more: bool) -> None:
+    for selected in selection.selected:
+        duplicates = _duplicates(group, selected) if more else None
+        _print_record(table, group.candidates[selected.index].row, duplicates)
+
+
 def _print_header(table: "Table", more: bool) -> None:
     if table.header:
         if more:
@@ -170,7 +184,7 @@ def _print_header(table: "Table", more: bool) -> None:
 
 
 def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
-    """Print a record as it came, in its own format; duplicates as one more field, or as lines with an =."""
+    """Print a record as it came, in its format; duplicates as a further field, or as lines with an =."""
     if table.kind == "lines":
         print("\n    = ".join([row.written, *(duplicates or ())]))
     elif table.kind != "jsonl":

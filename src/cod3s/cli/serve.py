@@ -1,4 +1,4 @@
-"""`cod3s serve`: the explorer page and its JSON API."""
+"""`cod3s serve` and `cod3s mcp`: the explorer page with its JSON API, and tools for agents."""
 
 import logging
 import webbrowser
@@ -55,3 +55,11 @@ def serve(
         )
         with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def mcp(bundle: BundleOption = None) -> None:
+    """Serve the tools generate, select and sign by the Model Context Protocol, until stdin is closed."""
+    require("mcp", "mcp")
+    from cod3s.agents import make_server
+
+    make_server(bundle).run(transport="stdio")

@@ -1,4 +1,4 @@
-"""The `sign` command: print signatures of sentences and how far apart they are."""
+"""`cod3s sign` and `cod3s codes fit`: print the signatures of sentences, and fit a code that signs them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,12 +6,23 @@ from typing import Annotated
 
 import typer
 
-from cod3s.cli.output import print_json, print_table, say
-from cod3s.cli.parameters import CodeBitsOption, CodeOption, ColumnOption, EncoderOption, JsonOption, SeedOption
-from cod3s.errors import UsageError
-from cod3s.options import SEED
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import (
+    BitsOption,
+    CodeBitsOption,
+    CodeOption,
+    ColumnOption,
+    EncoderOption,
+    ForceOption,
+    JsonOption,
+    SeedOption,
+    SentencesArgument,
+)
+from cod3s.errors import Cod3sError, UsageError
+from cod3s.options import BITS, SEED, find_name
 
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
+_MAX_FITTED = 200_000  # sentences: more do not improve a code of 256 bits, they only take memory
 
 
 def sign(
@@ -68,3 +79,40 @@ def sign(
             for pair in signed.pairs
         ]
         print_table("Pairs", ("pair", "Hamming", "estimated cosine", "cosine"), pairs)
+
+
+def fit(
+    sentences: SentencesArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    kind: Annotated[str, typer.Option(help="median or itq.")] = "median",
+    column: ColumnOption = None,
+    bits: BitsOption = BITS,
+    encoder: EncoderOption = "fast",
+    seed: SeedOption = SEED,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Fit a code on up to 200,000 sentences and save it: JSON and plain arrays, for `--code FOLDER`."""
+    from itertools import islice
+
+    from cod3s.encode import load_encoder
+    from cod3s.files.disk import require_new, require_own
+    from cod3s.files.tables import read_sentences
+    from cod3s.signatures import itq_code, median_code
+    from cod3s.signatures.signer import embed_all
+
+    makers = {"median": median_code, "itq": itq_code}
+    find_name("learned code", kind, makers)
+    require_own(output, "code.json")
+    require_new(output, force)
+    chosen = load_encoder(encoder)
+    with progress("encoding", None) as advance:
+        vectors = embed_all(chosen, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
+    if not len(vectors):
+        raise Cod3sError(f"there are no sentences in {sentences}")
+    code = makers[kind](vectors, bits, seed)
+    code.save(output, chosen.id)
+    say(f"fitted a {kind} code of {bits} bits on {len(vectors)} sentences: {output}")
+    if json:
+        record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": chosen.id}
+        print_json({**record, "sentences": len(vectors)})

@@ -7,14 +7,14 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
-from cod3s.errors import require
+from cod3s.errors import require, require_all
 from cod3s.train.config import TrainConfig
 
 PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="Where options that are not given come from: warm (if none is named), default (the recipe of the "
+        help="Defaults for the options that are not given: warm (if none is named), default (the recipe of the "
         "package's bundle; --init names its start), causal, frozen, paper, small, pretrained, tiny, tiny-warm.",
     ),
 ]
@@ -30,13 +30,15 @@ def train(
     options: Options,
     preset: PresetOption = None,
     max_minutes: MinutesOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
     Options that are not given come from the preset; the defaults shown are warm's.
-    A run that was killed goes on with --resume.
+    Use --resume to continue a run that was killed.
     """
     _require_training()
     if options.get("tensorboard"):
@@ -61,7 +63,7 @@ def train(
             corpus, output, config, seconds=60 * max_minutes if max_minutes else None, resume=resume, report=report
         )
     if any(not (output / member / FINISHED).exists() for member in figures):
-        say("the time ran out before the training was finished: --resume goes on with it")
+        say("the time ran out before the training was finished: --resume continues it")
     if json:
         print_json({"run": str(output), "figures": figures})
     else:
@@ -69,9 +71,8 @@ def train(
 
 
 def _require_training() -> None:
-    """Say at once which install is missing: the modules behind these commands import such libraries."""
-    for module in ("torch", "transformers", "accelerate", "pyarrow"):
-        require(module, "train")
+    """Fail early if an optional library is missing."""
+    require_all("train", "torch", "transformers", "accelerate", "pyarrow")
 
 
 def _preset_for(init: str | None) -> str:
@@ -113,7 +114,7 @@ def export(
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
     _require_training()
     from cod3s.bundle import sizes
-    from cod3s.export.bundle import export as export_run
+    from cod3s.export.bundle_writer import export as export_run
     from cod3s.files.disk import existing_file
 
     facts = export_run(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Filter:
-    """A named reason to remove a pair; `number` is its parameter, if it has one."""
+    """A named reason to remove a pair; `number` is its parameter, if any."""
 
     name: str
     reason: str

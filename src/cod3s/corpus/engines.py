@@ -1,4 +1,4 @@
-"""Run the steps one after another on this machine, or spread over a Ray cluster."""
+"""Run the steps in turn on this machine, or spread over a Ray cluster."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ class LocalEngine:
 
 
 class RayEngine:
-    """Ray Data over the tasks: `workers` actors, each with its own worker, and a GPU if there are enough.
+    """Ray Data over the tasks: `workers` actors, each with a worker, and a GPU if there are enough.
 
     Connects to the cluster at $RAY_ADDRESS; if it is not set, Ray starts on this machine.
     """
@@ -47,7 +47,7 @@ class RayEngine:
         data = require("ray.data", "ray")
         if not self._ray.is_initialized():
             self._ray.init(log_to_driver=False, include_dashboard=False)
-        data.DataContext.get_current().enable_progress_bars = False  # ours is shown
+        data.DataContext.get_current().enable_progress_bars = False  # we show our own
         logging.getLogger("ray.data").setLevel(logging.WARNING)
         gpus = 1 if self._ray.cluster_resources().get("GPU", 0) >= self._workers else 0
         # One block per task: a worker takes the next when it is free. The numbers come from memory and not from
@@ -75,7 +75,7 @@ class _RayWorker:
 
     @cached_property
     def _worker(self) -> Worker:
-        """Made with the first task, so that what goes wrong is an error like any other."""
+        """Create the worker with the first task, so that its failures are reported like any others."""
         return self._make()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ PRESETS = {
     "paper": "characters,length:12",  # appendix B
     "original": "length:20,dangling",  # what the authors' code drops, with whole words
     "default": _DEFAULT,
-    # For public use: without the noise that we found by reading harvested pairs.
+    # For public use: without the noise that shows when harvested pairs are read.
     "clean": f"{_DEFAULT},broken,unfinished,headless,filler,chat,vague,copied,template,meta,profanity,sensitive",
     "none": "",
 }

@@ -67,7 +67,7 @@ class AtLeast:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of one relation's unique pairs, and the hashes of their sentences."""
+    """The keys of a relation's unique pairs, and the hashes of their sentences."""
 
     high: _Numbers  # (pairs,)
     sentences: _Numbers  # (pairs, source and target)
@@ -87,7 +87,7 @@ def read_keys(connection: Any, table: str) -> Keys:
 
 
 def fills(line: Line, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> bool:
-    """Whether the line holds out as many pairs as are wanted, none of them with a sentence of train."""
+    """Whether the line holds out enough pairs that share no sentence with train."""
     train = np.concatenate([keys.sentences[keys.of_split(line, "train")].ravel() for keys in relations.values()])
     for keys in relations.values():
         clean = ~np.isin(keys.sentences, train).any(axis=1)
@@ -98,7 +98,7 @@ def fills(line: Line, relations: Mapping[str, Keys], least: Mapping[str, AtLeast
 
 
 class Groups:
-    """Holds out whole groups of pairs: two pairs with a common sentence, in any relation, are in one group."""
+    """Holds out whole groups of pairs: pairs that share a sentence, in any relation, are in the same group."""
 
     def __init__(self, connection: Any, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> None:
         names = list(relations)

@@ -16,6 +16,7 @@ from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
+from cod3s.options import changed_values
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class CorpusFolder:
         return self.work / "plan.json"
 
     def part(self, relation: str, number: int) -> Location:
-        """The sifted rows of one file: this with .parquet, its counts with .json."""
+        """The sifted rows of a file: this with .parquet, its counts with .json."""
         return self.work / relation / f"part-{number:05d}"
 
     def unsigned(self, shard: Shard) -> Location:
@@ -98,16 +99,11 @@ class CorpusFolder:
             yield Path(folder)
 
     def _compare(self, config: dict[str, Any], files: list[dict[str, Any]]) -> None:
-        now = asdict(self.config)
-        changed = [
-            f"{name} was {config.get(name)!r}, is {value!r}"
-            for name, value in now.items()
-            if config.get(name) != value
-        ]
+        changed = changed_values(config, asdict(self.config))
         if files != [asdict(file) for file in self.inputs]:
             changed.append("the input files are different")
         if changed:
             raise Cod3sError(
                 f"{self.location.url} was made with another configuration: {'; '.join(changed)}",
-                hint="choose another folder with -o, or delete this one first",
+                hint="choose another folder with -o, or delete this folder first",
             )

@@ -17,7 +17,7 @@ from cod3s.files.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
-_FEW_PAIRS = 10  # with fewer, a tenth of them is none
+_FEW_PAIRS = 10  # with fewer, a tenth rounds to none
 BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
 
@@ -38,7 +38,7 @@ class FunnelStep:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file of pairs, known by its content: where it was does not matter."""
+    """A file of pairs, identified by its content, wherever it was."""
 
     name: str
     bytes: int
@@ -47,7 +47,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class RelationFacts:
-    """What one relation of the corpus holds, and how its funnel came to that."""
+    """What a relation of the corpus holds, and the funnel that led to it."""
 
     template: str
     inverse: str
@@ -124,7 +124,7 @@ def remarks_on_splits(manifest: Manifest) -> list[str]:
 
 
 def load_manifest(corpus: Location) -> Manifest:
-    """The manifest of a corpus folder; a folder without one is not finished."""
+    """The manifest of a corpus folder; a folder without it is not finished."""
     file = corpus / NAME
     if not file.exists():
         raise Cod3sError(

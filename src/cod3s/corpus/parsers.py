@@ -37,7 +37,7 @@ def tsv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
 
 
 def csv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
-    """Cells between commas, quoted where needed; a row is one line."""
+    """Cells between commas, quoted where needed; a row is a line."""
     pick = _cell_picker(header, names)
 
     def parse(line: str) -> Row | Damaged:
@@ -48,7 +48,7 @@ def csv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
 
 
 def csv_cells(line: str) -> list[str]:
-    """The cells of one line of a CSV file; none if a quotation mark is not closed."""
+    """The cells of a line of a CSV file; none if a quotation mark is not closed."""
     try:
         return next(csv.reader([line], strict=True))
     except csv.Error:

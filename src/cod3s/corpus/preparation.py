@@ -48,7 +48,7 @@ def prepare(
 ) -> tuple[Manifest, bool]:
     """The manifest of the corpus at `output`, and whether there was anything to do.
 
-    A finished corpus of the same input and config is left alone, and an unfinished one is finished; a corpus of
+    A finished corpus of the same input and config is left alone, and an unfinished corpus is finished; a corpus of
     another input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
@@ -135,7 +135,7 @@ class _Run:
             for name, parts in sifted.items():
                 _check_some_left(name, parts)
         except LocationError:
-            raise  # a later run continues where this one stopped
+            raise  # a later run continues from here
         except Cod3sError:
             folder.abandon()
             raise
@@ -227,7 +227,7 @@ def _least(config: PrepareConfig) -> dict[str, AtLeast]:
     """How many pairs dev and test should have; empty if the user chose a --held-out share.
 
     The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
-    number is taken at its word, from up to a quarter of the pairs.
+    number is taken literally, up to a quarter of the pairs.
     """
     if config.held_out != PrepareConfig.held_out:
         return {}
@@ -255,7 +255,7 @@ def _check_some_left(relation: str, parts: list[Sifted]) -> None:
     removed = sum((Counter(part.removed) for part in parts), Counter[str]())
     most = ", ".join(f"{name} {count:,}" for name, count in removed.most_common(3))
     raise Cod3sError(
-        f"of {sum(part.read for part in parts):,} pairs none is left for the relation {relation!r}"
+        f"none of the {sum(part.read for part in parts):,} pairs is left for the relation {relation!r}"
         + (f"; they were removed by: {most}" if most else ""),
         hint="give more pairs, or try --orders all, or other filters with --filter",
     )

@@ -1,4 +1,4 @@
-"""The options of preparing a corpus: what each one does, its default and its bounds."""
+"""The options of preparing a corpus: what each does, its default and its bounds."""
 
 from dataclasses import dataclass
 from functools import partial

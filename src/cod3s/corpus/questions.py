@@ -29,7 +29,7 @@ class Question:
     premise: str
     direction: str  # what is asked for: cause or effect
     alternatives: tuple[str, ...]
-    answer: int | None  # the index of the right one; None if the set does not say
+    answer: int | None  # the index of the right alternative; None if the set does not say
 
 
 def read_questions(path: str | Path) -> list[Question]:

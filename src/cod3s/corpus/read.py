@@ -41,7 +41,7 @@ _CAUSALBANK_ORDERS = {"because_mode": "because", "therefore_mode": "so"}
 
 @dataclass
 class Tally:
-    """How many rows of one file were read, and how many are bad."""
+    """How many rows of a file were read, and how many are bad."""
 
     read: int = 0
     bad: int = 0
@@ -50,7 +50,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads one file of pairs; a bad row is an error, or is skipped and counted."""
+    """Reads a file of pairs; a bad row is an error, or is skipped and counted."""
 
     file: Location
     names: Names
@@ -92,7 +92,7 @@ class Reader:
         if self.file.folder in _CAUSALBANK_ORDERS:
             if ("cause", "effect") not in self.names:
                 raise FileFormatError(
-                    f"{self.file.url} holds causes and effects, which this relation is not about"
+                    f"{self.file.url} holds causes and effects, but this relation is about something else"
                 )
             return causalbank_parser(_CAUSALBANK_ORDERS[self.file.folder]), False
         if isinstance(line, Damaged):

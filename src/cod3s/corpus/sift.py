@@ -1,4 +1,4 @@
-"""The first step: keep the rows of one file that pass the filters of one relation, with their keys.
+"""The first step: keep the rows of a file that pass the filters of a relation, with their keys.
 
 Each file is sifted by itself, so this step runs in parallel; duplicates and splits need all files and come later.
 """
@@ -30,7 +30,7 @@ SIFT_REASONS = {
 
 @dataclass(frozen=True)
 class Sifted:
-    """What became of one file's rows; `removed` counts them by the filter that removed them."""
+    """What became of a file's rows; `removed` counts them by the filter that removed them."""
 
     read: int
     bad: int

@@ -49,7 +49,7 @@ class Shard:
 
 @dataclass
 class SplitCounts:
-    """What became of one relation's rows: how many were removed, by reason, and how many are in each split."""
+    """What became of a relation's rows: how many were removed, by reason, and how many are in each split."""
 
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class Splitter:
         count: SplitCounts,
         progress: Progress,
     ) -> Iterator[pa.RecordBatch]:
-        """The unique rows of one split, in the order of their keys."""
+        """The unique rows of a split, in the order of their keys."""
         if condition == "FALSE" or not parts[relation]:
             return
         source = table_of(self._connection, f"parts_{relation}", parts[relation])
@@ -163,7 +163,7 @@ class Splitter:
             yield batch
 
     def _write(self, batches: Iterator[pa.RecordBatch], relation: str, split: str) -> list[Shard]:
-        """Write the batches as shards of `shard_rows` rows each, the last one with the rest."""
+        """Write the batches as shards of `shard_rows` rows each, the last with the rest."""
         shards = []
         for number, table in enumerate(_regrouped(batches, self._sizes.shard_rows)):
             shard = Shard(relation, split, number, len(table))
@@ -247,7 +247,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitC
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly `rows` rows; the last one has the rest."""
+    """The same rows in tables of exactly `rows` rows; the last has the rest."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -8,7 +8,7 @@ import pyarrow.dataset as ds
 
 from cod3s.files.locations import Location
 
-# `clean` does what cod3s.text.clean does; most text is clean already, which a cheap test finds out.
+# `clean` does what cod3s.text.clean does; most text is already clean, which a cheap test detects.
 # `plain_words` does what cod3s.unsuitable.plain_words does.
 # `bare` is what near-duplicates share: lower-case letters and digits; text without any is only like itself.
 _MACROS = r"""

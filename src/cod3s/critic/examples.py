@@ -18,13 +18,13 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
 
-_TRIED = 30  # targets of other pairs, of which the most relevant one becomes the negative
-_SAME = 0.75  # cosine from which another target may say the same as the right one
+_TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
+_SAME = 0.75  # cosine from which another target may say the same as the right target
 
 
 @dataclass(frozen=True)
 class LabelledPair:
-    """A pair, whether it is plausible, the data it comes from, and its question (pairs of one stay together)."""
+    """A pair, whether it is plausible, the data it comes from, and its question (whose pairs stay together)."""
 
     pair: Pair
     plausible: bool
@@ -70,7 +70,7 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
 def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:
     """Up to `limit` dev pairs of each relation, each beside a wrong target of the same corpus.
 
-    The wrong target is the one most relevant to the source among a few that belong to other sources, so neither
+    The wrong target is the most relevant to the source of a few that belong to other sources, so neither
     the style of a corpus nor its topic tells right from wrong.
     """
     manifest = load_manifest(locate(str(corpus)))

@@ -32,7 +32,7 @@ class Measured:
     relation: str  # empty for all of them
     questions: int
     accuracy: float  # the share of questions whose right alternative gets the highest probability
-    auc: float  # how often a right pair gets a higher probability than a wrong one of any question
+    auc: float  # how often a right pair gets a higher probability than a wrong pair of any question
     calibration_error: float  # expected difference between probability and share of right pairs
 
 
@@ -120,7 +120,7 @@ def _measure(data: str, relation: str, examples: Sequence[LabelledPair], probabi
 
 
 def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
-    """The fold of each example; all examples of a question are in one."""
+    """The fold of each example; all examples of a question are in the same fold."""
     distinct = sorted(set(questions))
     folds = np.random.default_rng(seed).permutation(len(distinct)) % _FOLDS
     by_question = dict(zip(distinct, folds.tolist(), strict=True))

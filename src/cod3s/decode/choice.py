@@ -1,4 +1,4 @@
-"""Choose the answers among the candidates: fit to be shown, faithful to their bin, fresh, and no text twice."""
+"""Choose the answers among the candidates: suitable, faithful to their bin, fresh, and without repeated texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
@@ -24,14 +24,14 @@ SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
 class Taken:
-    """The answers to one source so far: their texts and vectors."""
+    """The answers to a source so far: their texts and vectors."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
         self._vectors: list[Vectors] = []
 
     def __contains__(self, candidate: Candidate) -> bool:
-        """Whether its text was taken; upper and lower case are the same."""
+        """Whether its text was taken, ignoring case."""
         return candidate.text.casefold() in self._texts
 
     def add(self, candidate: Candidate) -> None:
@@ -150,7 +150,7 @@ def keep_faithful(candidates: Sequence[Candidate], *, mode: str, within: int) ->
 def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates in their order, with stale ones marked and moved to the end.
 
-    Beams of a small model copy their source, and MMI likes that: nothing predicts a source better than its
+    Beams of a small model copy their source, which MMI rewards: nothing predicts a source better than its
     words.
     """
     marked = [replace(candidate, stale=is_stale(source, candidate.text)) for candidate in candidates]

@@ -8,7 +8,7 @@ from typing import overload
 
 from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import AUTO, open_models
 from cod3s.decode.one_stage import answer_in_one_stage
 from cod3s.decode.plausibility import Judge, Pair, open_judge
@@ -45,7 +45,7 @@ def load(
 
 
 class Generator:
-    """Answers from one bundle. Engines are opened when first needed; safe to call from several threads."""
+    """Answers from a bundle. Engines are opened when first needed; safe to call from several threads."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Generator:
         return self.models.facts
 
     def require_relation(self, relation: str) -> None:
-        """Raise an error that suggests the nearest relation, unless the bundle has this one."""
+        """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
         self.models.require_relation(relation)
 
     def require_system(self, system: str, relation: str, options: DecodeConfig = DEFAULT) -> None:
@@ -134,7 +134,7 @@ class Generator:
         options: DecodeConfig = DEFAULT,
         signatures: Sequence[WantedSignatures] | None = None,
     ) -> AnswerSet | list[AnswerSet]:
-        """The answers to one source, or to each source of a list. `k` overrides the k of `options`.
+        """The answers to a source, or to each source of a list. `k` overrides the k of `options`.
 
         `signatures` lists, for each source, the bins to write in instead of those that stage 1 would infer.
         """
@@ -189,12 +189,12 @@ class Generator:
         signatures: WantedSignatures = None,
         group: int | None = None,
     ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
-        """The answers to one source as they are made: the chosen signatures, each answer, and the whole set.
+        """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
-        Sentences are written `group` bins at a time; by default one bin per worker of the engine, so that none is
-        idle and the first answers come early (docs/decoding.md has figures). The set equals the one that
+        Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
+        idle and the first answers come early (docs/decoding.md has figures). The set equals what
         `generate` gives, up to rounding of scores. Samples for a bin depend on the bins drawn before it, and
-        systems of one stage write all answers in one search: in both cases all answers come together.
+        one-stage systems write all answers in a single search: in both cases all answers come together.
         """
         chosen, config = self._configured(relation, k, system, options)
         asked = self._batch([(check_source(source), signatures)], relation, chosen, config)
@@ -239,7 +239,7 @@ class Generator:
         return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
 
     def _stream_one_stage(self, batch: Batch) -> Iterator[SignaturesChosen | AnswerMade]:
-        """The answers of one stage to one source, all together and without bins."""
+        """The answers of a one-stage system to a source, all together and without bins."""
         (answers,) = self._answer_in_one_stage(batch)
         yield SignaturesChosen(())
         yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))

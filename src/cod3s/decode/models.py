@@ -48,7 +48,7 @@ class Words(Protocol):
 
 @dataclass(frozen=True)
 class RoleModel:
-    """An engine in one role of one relation; its decoder begins with `start`, the role's tag in a bundle."""
+    """An engine in one role of a relation; its decoder begins with `start`, the role's tag in a bundle."""
 
     engine: Engine
     words: Words
@@ -99,7 +99,7 @@ class Models(Protocol):
 
 
 class BundleModels:
-    """The models of a bundle; an engine is opened when one of its roles is first used."""
+    """The models of a bundle; an engine is opened when any of its roles is first used."""
 
     def __init__(
         self, folder: Path, facts: BundleFacts, vocabulary: Vocabulary, open_engine: Callable[[str], Engine]
@@ -121,7 +121,7 @@ class BundleModels:
         return bool(self.facts.critic)
 
     def require_relation(self, relation: str) -> None:
-        """Raise an error that suggests the nearest relation, unless the bundle has this one."""
+        """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
         if relation not in self.facts.models:
             raise UsageError(
                 f"{self.label} has no relation {relation!r}", hint=did_you_mean(relation, self.facts.models)

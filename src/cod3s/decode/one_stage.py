@@ -1,11 +1,11 @@
-"""Systems of one stage: the paper's baselines S2S, S2S-RS and S2S + Sigs, and the systems on torch weights."""
+"""One-stage systems: the paper's baselines S2S, S2S-RS and S2S + Sigs, and the systems on torch weights."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.choice import SUITABLE, keep_suitable
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob
@@ -32,7 +32,7 @@ def answer_in_one_stage(
 def write_plainly(
     models: BundleModels, relation: str, sources: Sequence[str], config: DecodeConfig
 ) -> list[list[Answer]]:
-    """S2S and S2S-RS: the texts of one beam, or of the samples, without signatures; likeliest first."""
+    """S2S and S2S-RS: the texts of a beam, or of the samples, without signatures; likeliest first."""
     model = models.plain(relation)
     width = max(config.baseline_beam, config.k)
     wide = config.with_values(beam=width, samples=width, top_k=config.baseline_top_k)
@@ -49,7 +49,7 @@ def write_plainly(
 def write_signed(
     models: BundleModels, relation: str, sources: Sequence[str], config: DecodeConfig
 ) -> list[list[Answer]]:
-    """S2S + Sigs: the texts of one beam over signature and sentence, likeliest first; scores count both."""
+    """S2S + Sigs: the texts of a beam over signature and sentence, likeliest first; scores count both."""
     model = models.sentence(relation)
     length = len(model.words.signature.groups)
     beam = max(config.baseline_beam, config.k)

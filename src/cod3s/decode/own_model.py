@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import RoleModel
 from cod3s.decode.request import Batch, check_source
 from cod3s.decode.sentences import write_candidates
@@ -31,7 +31,7 @@ class SignatureProcessor:
     """A logits processor: first a fixed lead, a signature and a separator; after them no more signature tokens.
 
     `allowed[i]` are the ids that may stand i positions after the decoder's start token. Pass it to `generate` of
-    transformers, with `renormalize_logits=True` where probabilities over signatures should sum to one.
+    transformers, with `renormalize_logits=True` where probabilities over signatures should sum to 1.
     """
 
     allowed: tuple[tuple[int, ...], ...]
@@ -48,7 +48,7 @@ class TwoStage:
     """A seq2seq model with its tokenizer and the tokens that write signatures.
 
     `names` maps our token names (`SignatureTokens.names()`) to those of the tokenizer where they differ;
-    `separator` is the token between signature and sentence, if the model was trained with one; `signer` signs
+    `separator` is the token between signature and sentence, if the model was trained with it; `signer` signs
     answers as the training targets were signed, for the options `check` and `faithful`.
     """
 
@@ -94,7 +94,7 @@ class TwoStage:
     def signatures(self, source: str, n: int = DEFAULT.signature_beam) -> list[tuple[str, float]]:
         """Stage 1: up to `n` signatures by beam search, best first, with their log-probabilities.
 
-        The beam is restricted to signature tokens, so that the probabilities of all signatures sum to one.
+        The beam is restricted to signature tokens, so that the probabilities of all signatures sum to 1.
         """
         config = DEFAULT.with_values(k=1, signature_beam=n)
         (hypotheses,) = find_signatures(self._writer, [check_source(source)], config)

@@ -38,7 +38,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class PairScores:
-    """Mean log-probabilities per token of one (source, target) pair, and the cosine of the two.
+    """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); None if a model is
@@ -129,7 +129,7 @@ FEATURES: dict[str, Callable[[Pair, PairScores], float]] = {
     "backward_pmi": lambda _, scores: _backward_pmi(scores),
     # How ordinary the target is
     "target_alone": lambda _, scores: scores.target_alone or 0.0,
-    # What an encoder and plain counting see
+    # What an encoder and word counts say
     "relevance": lambda _, scores: scores.relevance,
     "words": lambda pair, _: float(len(words(pair.target))),
     "overlap": lambda pair, _: _overlap(pair),
@@ -187,7 +187,7 @@ def save_critic(folder: Path, critic: Critic) -> None:
 def load_critic(folder: Path) -> Critic:
     """The critic in a folder; an error names what is wrong with its file."""
     if not (folder / NAME).is_file():
-        raise BundleError(f"{folder} holds no critic: it has no {NAME}", hint="make one with `cod3s critic train`")
+        raise BundleError(f"{folder} holds no critic: it has no {NAME}", hint="make it with `cod3s critic train`")
     content = read_json(folder / NAME)
     try:
         content.pop("format")
@@ -267,6 +267,6 @@ def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: S
     if not facts.critic:
         raise UsageError(
             f"the bundle {facts.name} has no critic",
-            hint="fit one with `cod3s critic train`, and add it with `cod3s critic attach`",
+            hint="fit a critic with `cod3s critic train`, and add it with `cod3s critic attach`",
         )
     return Judge(load_critic(folder / facts.critic), models, signer)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from cod3s import __version__
 from cod3s.corpus.relations import CAUSE, EFFECT
-from cod3s.decode.config import ONE_STAGE, DecodeConfig
+from cod3s.decode.decode_config import ONE_STAGE, DecodeConfig
 from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError
@@ -17,7 +17,7 @@ _OF_STATEMENTS = (CAUSE.name, EFFECT.name)
 MAX_CHARACTERS = 10_000  # a longer source is a mistake, not a sentence
 
 WantedSignatures = Sequence[str] | None
-"""The signatures that a user wants for one source; None leaves them to stage 1."""
+"""The signatures that a user wants for a source; None leaves them to stage 1."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Batch:
     remarks: list[list[str]]
 
     def answer_set(self, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
-        """The result for one source: its answers, the settings that had a part in them, and its remarks."""
+        """The result for a source: its answers, the settings that affected them, and its remarks."""
         values = asdict(self.config)
         settings = values if self.system.kind == COD3S else {name: values[name] for name in ONE_STAGE}
         return AnswerSet(
@@ -49,7 +49,7 @@ class Batch:
 def make_batch(
     sources: Sequence[tuple[str, WantedSignatures]], relation: str, system: System, config: DecodeConfig
 ) -> Batch:
-    """The batch of these checked sources; a system of one stage takes no signatures."""
+    """The batch of these checked sources; a one-stage system takes no signatures."""
     wanted = [signatures for _, signatures in sources]
     if system.kind != COD3S and any(signatures is not None for signatures in wanted):
         raise UsageError(
@@ -69,11 +69,11 @@ def make_batch(
 
 
 def check_source(source: str) -> str:
-    """The source on one clean line; an error if it is empty, too long or not text."""
+    """The source as a single clean line; an error if it is empty, too long or not text."""
     if isinstance(source, str) and len(source) > MAX_CHARACTERS:
         raise SentenceError(
             f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
-            hint="give one sentence; a file with one sentence per line goes to --input",
+            hint="give a single sentence; a file with a sentence per line goes to --input",
         )
     return clean(source)
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel
 from cod3s.errors import BundleError
 from cod3s.records import Hypothesis
@@ -74,7 +74,7 @@ def score_texts(
     texts: Sequence[str],
     prefixes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[float]:
-    """The mean log p(text given source and prefix) of each row, in one call; equal rows are scored once."""
+    """The mean log p(text given source and prefix) of each row, in a single call; equal rows are scored once."""
     rows = list(zip(sources, prefixes or [()] * len(texts), texts, strict=True))
     distinct = list(dict.fromkeys(rows))
     ids = {text: model.words.encode_text(text) for text in dict.fromkeys(texts)}

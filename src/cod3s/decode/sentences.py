@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
 from cod3s.decode.plausibility import Judge, Pair
 from cod3s.decode.request import Batch
@@ -30,7 +30,7 @@ class Candidate:
 
 
 Bins = list[list[Candidate]]
-"""The candidates of one source: one list per signature, best first."""
+"""The candidates of a source: a list per signature, best first."""
 
 
 def write_sentences(
@@ -64,7 +64,7 @@ def write_candidates(
 def rerank_candidates(
     backward: RoleModel, sources: Sequence[str], bins: Sequence[Bins], weight: float
 ) -> list[Bins]:
-    """The candidates ranked by MMI, with one backward call for all of them."""
+    """The candidates ranked by MMI, with a single backward call for all of them."""
     pairs = [
         (candidate.text, source)
         for source, rows in zip(sources, bins, strict=True)
@@ -95,7 +95,7 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
     shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
     texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
     vectors = judge.vectors(sorted(texts | set(batch.sources)))
-    forwards: dict[Pair, float] = {}  # of the bin that likes the text best
+    forwards: dict[Pair, float] = {}  # of the bin where the text scores best
     for source, rows in zip(batch.sources, shortlists, strict=True):
         for candidate in (candidate for candidates in rows for candidate in candidates):
             pair = Pair(batch.relation, source, candidate.text)
@@ -118,7 +118,7 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
 
 
 def write(model: RoleModel, requests: Sequence[Sequence[Request]], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """The hypotheses of every request of every source, in one list.
+    """The hypotheses of every request of every source, in a single list.
 
     Samples are drawn source by source, so that they do not depend on the neighbours of a source.
     """

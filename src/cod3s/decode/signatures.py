@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import (
@@ -24,7 +24,7 @@ from cod3s.records import Bin, ChosenSignature, Hypothesis
 from cod3s.signatures import from_text, keep_apart
 from cod3s.unsuitable import presentable
 
-_EXPANDED_TOGETHER = 32  # prefixes of one source: more fill the engine better, but expand some in vain
+_EXPANDED_TOGETHER = 32  # prefixes of a source: more fill the engine better, but expand some in vain
 
 
 def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature]]:
@@ -68,7 +68,7 @@ def rank_signatures(
     rows: Sequence[Sequence[Hypothesis]],
     config: DecodeConfig,
 ) -> list[list[ChosenSignature]]:
-    """The signatures found for each source, best first by `config.rerank_signatures`."""
+    """The signatures of each source, best first by `config.rerank_signatures`."""
     if config.rerank_signatures == "prior":
         rankings = _rank_against_bins(models, relation, rows, config.prior_weight)
     else:
@@ -140,7 +140,7 @@ def _search_exactly(model: RoleModel, sources: Sequence[str], best: int) -> list
     """The true n best of all signatures: in each round, every source expands its best prefixes.
 
     A prefix is at least as likely as everything it starts, so a whole signature that is likelier than every prefix
-    left is the next best one.
+    left is the next best.
     """
     groups = group_tokens(model.words)
     tries = [_Trie(len(groups), best) for _ in sources]
@@ -175,7 +175,7 @@ class _Trie:
                 prefixes.append(Hypothesis(tokens, -cost, len(tokens)))
             elif not prefixes:
                 self.signatures.append(Hypothesis(tokens, -cost, len(tokens)))
-            else:  # a prefix that is about to be expanded may still hold a better one
+            else:  # a prefix that is about to be expanded may still hold a better signature
                 whole.append((cost, tokens))
         for node in whole:
             heappush(self._heap, node)

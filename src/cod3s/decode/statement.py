@@ -1,6 +1,6 @@
 """Notice sources that a model of causes and effects cannot answer well: not English, or not a statement.
 
-The rules are cheap and careful: a remark on a good statement is worse than none on a bad one.
+The rules are cheap and careful: a remark on a good statement is worse than none on a bad statement.
 """
 
 import re
@@ -113,14 +113,14 @@ def _is_foreign(letters: list[str], listed: list[str]) -> bool:
         return True
     english = len(_ENGLISH.intersection(listed))
     foreign = max(len(language.intersection(listed) - _ENGLISH) for language in _FOREIGN)
-    if foreign > max(english, 1) and len(listed) >= _SEVERAL:  # a single one may be part of a name
+    if foreign > max(english, 1) and len(listed) >= _SEVERAL:  # a single word may be part of a name
         return True
     marked = sum(not word.isascii() for word in listed)
     return not english and len(listed) >= _SEVERAL and 3 * marked >= len(listed)
 
 
 def _is_random(listed: list[str]) -> bool:
-    """Whether at least half of the words cannot be pronounced, and no small word speaks for English."""
+    """Whether at least half of the words cannot be pronounced, and no small word is English."""
     if any(word in _ENGLISH for word in listed if len(word) > 1):
         return False
     return 2 * sum(map(_is_unpronounceable, listed)) >= len(listed)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import UsageError
 
 _SIGNATURES: dict[str, dict[str, str]] = {
@@ -62,7 +62,7 @@ class System:
         return config.with_values(**self.values)
 
     def require_undecided(self, options: Iterable[str]) -> None:
-        """Raise an error if the name decides one of these options."""
+        """Raise an error if the name decides any of these options."""
         if decided := sorted(set(options) & set(self.values)):
             raise UsageError(
                 f"the name {self.name!r} decides {' and '.join(decided)}",
@@ -131,4 +131,4 @@ def _hint(name: str) -> str:
     )
     if _parse(corrected):
         return f"did you mean {corrected!r}?"
-    return f"choose one of: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"
+    return f"choose from: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"

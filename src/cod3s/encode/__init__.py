@@ -16,7 +16,7 @@ ENCODERS = {
 
 
 def load_encoder(name: str = "fast") -> Encoder:
-    """The encoder called `name`: one of ENCODERS, with `:FOLDER` or `:NAME` for a model of your own."""
+    """The encoder called `name`: one of ENCODERS, with `:FOLDER` or `:NAME` for your own model."""
     kind, _, model = name.partition(":")
     if kind == "static" and not model:
         from cod3s.encode.static import StaticEncoder

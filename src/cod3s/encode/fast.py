@@ -25,7 +25,7 @@ _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in 
 
 
 class FastEncoder:
-    """Mean-pooled token states, with one single-threaded worker per core and batches of similar length."""
+    """Mean-pooled token states, with a single-threaded worker per core and batches of similar length."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class FastEncoder:
         files: dict[str, bytes] | None = None,
         threads: int | None = None,
     ) -> None:
-        """Open the engine's model in `folder`, or in `files` if there are any."""
+        """Open the engine's model in `folder`, or from `files` if given."""
         import ctranslate2
 
         self.id, self.dim = id, dim
@@ -61,7 +61,7 @@ class FastEncoder:
         return unit(vectors)
 
     def _pooled(self, ids: list[list[int]]) -> npt.NDArray[np.float32]:
-        """The summed states of each row's tokens: its mean but for the scale, which `unit` removes."""
+        """The summed states of each row's tokens, which is the mean up to a scale that `unit` removes."""
         states = np.asarray(self._model.forward_batch(ids).last_hidden_state)  # (batch, longest, dim)
         lengths = np.array([len(row) for row in ids])[:, None]  # (batch, 1)
         real = (np.arange(states.shape[1]) < lengths).astype(np.float32)  # (batch, longest)
@@ -70,16 +70,16 @@ class FastEncoder:
 
 
 def open_on_thread(model_class: Any, folder: str, **options: Any) -> Any:
-    """Open a model of CTranslate2 on a thread of its own.
+    """Open a model of CTranslate2 on a separate thread.
 
-    Opening sets the number of OpenMP threads of the thread that does it, and torch would then keep to that number.
+    Opening sets the number of OpenMP threads of the calling thread, which torch would then use, too.
     """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(model_class, folder, **options).result()
 
 
 def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:
-    """The encoder in a model folder, or the default one; it is converted when it is first opened."""
+    """The encoder in a model folder, or the default encoder; it is converted when it is first opened."""
     engine_folder, name = _embedded_model() if folder is None else _user_model(folder)
     facts = read_json(engine_folder / "encoder.json")
     return FastEncoder(
@@ -93,7 +93,7 @@ def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32")
 
 
 def open_inner_encoder(folder: Path, tokenizer: Path, threads: int | None = None) -> FastEncoder:
-    """all-MiniLM-L6-v2 taken from a seq2seq model in `folder` whose encoder it is, unchanged but for rounding."""
+    """all-MiniLM-L6-v2, taken from a seq2seq model in `folder` that reads with it; only rounding differs."""
     return FastEncoder(
         f"inner:{NAME}@{SHA256[:8]}",
         folder,
@@ -113,7 +113,7 @@ def _embedded_model() -> tuple[Path, str]:
 def _user_model(folder: Path) -> tuple[Path, str]:
     if not folder.is_dir():
         raise EncoderError(
-            f"the fast backend needs a model folder, and there is none at {folder}",
+            f"the fast backend needs a model folder, but {folder} does not exist",
             hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
         )
     _require_mean_pooling(folder)
@@ -145,14 +145,14 @@ def _convert(folder: Path, cached: Path, digest: str) -> Path:
 
 
 def _is_sound(cached: Path) -> bool:
-    """Whether an earlier conversion is there and unchanged."""
+    """Whether an earlier conversion exists and is unchanged."""
     if not (cached / "encoder.json").is_file() or not (cached / "model.bin").is_file():
         return False
     return bool(read_json(cached / "encoder.json")["engine_sha256"] == sha256(cached / "model.bin"))
 
 
 def _require_mean_pooling(folder: Path) -> None:
-    """Refuse models that do not pool by the mean; plain BERT folders are pooled so, as in the paper."""
+    """Refuse models that do not pool by the mean; plain BERT folders are pooled that way, as in the paper."""
     if not (folder / "modules.json").is_file():
         return
     kinds = [module["type"].rsplit(".", 1)[-1] for module in read_json(folder / "modules.json")]

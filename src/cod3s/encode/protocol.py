@@ -24,7 +24,7 @@ class Encoder(Protocol):
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
-    """Rows scaled to length one; rows of zeros stay zeros."""
+    """Rows scaled to length 1; rows of zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     result: Vectors = scaled.astype(np.float32, copy=False)

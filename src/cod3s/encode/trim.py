@@ -12,7 +12,7 @@ from cod3s.files.disk import read_json, write_json
 def common_pieces(tokenizer: Path, texts: Iterable[str], number: int) -> list[int]:
     """The ids of up to `number` word pieces: those of `texts`, then those with the lowest ids, the commonest.
 
-    Single characters and special tokens always stay, so any text can still be read, if in smaller pieces.
+    Single characters and special tokens always stay, so any text can still be read, though in smaller pieces.
     """
     opened = Tokenizer.from_file(str(tokenizer))
     names: dict[str, int] = opened.get_vocab()

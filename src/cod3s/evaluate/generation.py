@@ -1,4 +1,4 @@
-"""Generate the outputs to evaluate: one file of answers per system.
+"""Generate the outputs to evaluate: a file of answers per system.
 
 A system's file appears only when it is complete, so a stopped evaluation continues after the last complete system.
 `run.json` records what the outputs were made from, so outputs of different data, bundles or options never mix.
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.decode.config import DecodeConfig, find_preset
+from cod3s.decode.decode_config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, Progress

@@ -12,7 +12,7 @@ from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
 from cod3s.metrics.pair_scores import SCORERS, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
-from cod3s.signatures.signer import encode_sentences
+from cod3s.signatures.signer import embed_all
 from cod3s.text import clean
 
 
@@ -26,18 +26,14 @@ Judged = Mapping[Pair, PairScores]
 
 
 class TextVectors:
-    """The vectors of all `texts` by one encoder, each text encoded once."""
+    """The vectors of all `texts` by an encoder, each text encoded once."""
 
     def __init__(self, encoder: Encoder, texts: Iterable[str], progress: Progress = lambda _: None) -> None:
         self.encoder = encoder
         # Sorted, so that a text's batch, and with it the last bits of its vector, depends on the texts alone.
         distinct = sorted(set(texts))
         self._rows = {text: row for row, text in enumerate(distinct)}
-        blocks = []
-        for block, vectors in encode_sentences(encoder, distinct):
-            blocks.append(vectors)
-            progress(len(block))
-        self._vectors = np.concatenate(blocks) if blocks else np.zeros((0, encoder.dim), np.float32)
+        self._vectors = embed_all(encoder, distinct, progress)
 
     def by_text(self) -> dict[str, Vectors]:
         """The vector of each text."""

@@ -22,7 +22,7 @@ _REMEMBERED = 1_000_000  # hypotheses per model: systems and settings share thei
 
 @dataclass(frozen=True)
 class Judges:
-    """An encoder, maybe a second one, a code that signs, and a model that scores likelihoods."""
+    """An encoder, maybe a second encoder, a code that signs, and a model that scores likelihoods."""
 
     encoder: Encoder
     second: Encoder | None = None
@@ -35,7 +35,7 @@ class Judges:
 
 @dataclass(frozen=True)
 class OpenBundle:
-    """The generator of a bundle, its models by role, and the judges that it provides, with one encoder for all."""
+    """The generator of a bundle, its models by role, and its judges, with the same encoder for all."""
 
     folder: Path
     generator: Generator
@@ -63,7 +63,7 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
 
 
 def open_second(name: str, first: Encoder) -> Encoder | None:
-    """The second encoder; None for `none`, and if it is the first one again."""
+    """The second encoder; None for `none`, and if it is the first again."""
     if name == NO_ENCODER:
         return None
     encoder = load_encoder(name)

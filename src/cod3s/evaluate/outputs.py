@@ -19,7 +19,7 @@ _ANSWER_FIELDS = {field.name for field in fields(Answer)}
 
 
 def write_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
-    """Write one answer set per line; the file appears only when it is complete."""
+    """Write an answer set per line; the file appears only when it is complete."""
     write_json_lines(path, map(asdict, sets))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cod3s.bins import open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.signatures import find_signatures, rank_signatures
 from cod3s.evaluate.items import Item

@@ -1,7 +1,7 @@
 """Write a report folder.
 
 report/
-  report.html     everything, in one file that needs no network
+  report.html     everything, in a file that needs no network
   metrics.json    every figure, with the settings that made it
   tables.md       the tables
   outputs/        a JSONL file of answers per system
@@ -33,7 +33,7 @@ TESTED = ("bleu1", "bleu2", "semantic", "relevance", "backward_pmi", "0.1")
 
 @dataclass(frozen=True)
 class Sample:
-    """The answers of all systems to one source, a row per rank."""
+    """The answers of all systems to a source, a row per rank."""
 
     relation: str
     source: str
@@ -67,7 +67,7 @@ def write_report(
 
 
 def report_line(summary: Summary) -> str:
-    """The settings that a reader of one table needs; the complete list is at the end of the page."""
+    """The settings that a reader of a table needs; the complete list is at the end of the page."""
     shown = ("data", "bundle", "encoder", "second_encoder", "bits", "beams", "bleu", "seed", "cod3s")
     counts = ", ".join(f"{number} {relation}" for relation, number in summary.data["items"].items())
     known = {
@@ -79,7 +79,7 @@ def report_line(summary: Summary) -> str:
 
 
 def headlines(summary: Summary) -> list[str]:
-    """The systems with the best figures of each relation, one sentence per question."""
+    """The systems with the best figures of each relation, a sentence per question."""
     size = max(summary.settings["sets"])
     asked = (
         (f"most diverse answers ({size}-sets, cosine distance)", Column(str(size), "semantic"), "{:.3f}"),
@@ -137,7 +137,7 @@ def render_page(
 
 
 def open_template(path: Path) -> Any:
-    """The template of a page; it escapes all values, and a missing one is an error."""
+    """The template of a page; it escapes all values, and a missing value is an error."""
     jinja = require("jinja2", "evaluate")
     environment = jinja.Environment(
         loader=jinja.FileSystemLoader(path.parent),

@@ -1,6 +1,6 @@
 """The tables of a report, and their Markdown.
 
-A figure is bold if no other system is significantly better. The paper's published figures have their own columns:
+A figure is bold if no other system is significantly better. The paper's published figures have separate columns:
 they come from other models, other training data and another encoder.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cod3s.evaluate.paper import DISTINCT, DISTINCT_RELATION, DIVERSITY
 from cod3s.evaluate.scores import Column
-from cod3s.evaluate.summary import Figure, Summary
+from cod3s.evaluate.summary import Figure, Interval, Summary
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE
 from cod3s.metrics.semantic import THRESHOLDS
@@ -70,6 +70,14 @@ def table_row(*values: object) -> tuple[Cell, ...]:
 def figure_text(value: float | None, form: str = "{:.3f}") -> str:
     """A figure as printed; a dash if there is none."""
     return NOTHING if value is None else form.format(value)
+
+
+def interval_cell(figure: Interval | None, digits: int = 3) -> Cell:
+    """A mean with its bootstrap interval, in bold if no other system is significantly better."""
+    if figure is None:
+        return EMPTY
+    mean, low, high = (f"{value:.{digits}f}" for value in (figure.mean, figure.low, figure.high))
+    return Cell((Part(f"{mean} ({low}–{high})", strong=isinstance(figure, Figure) and figure.near_best),))
 
 
 def title_of(relation: str) -> str:
@@ -133,9 +141,9 @@ def distinct_table(summary: Summary, relation: str) -> Table:
         rows.append(table_row(*row))
     columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
     note = (
-        "Answers among ten that are no closer than the threshold to an earlier one, as completed statements. "
+        "Answers among ten that are no closer than the threshold to an earlier answer, as completed statements. "
         "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the "
-        "questions, or that the critic finds plausible (probability above one half)."
+        "questions, or that the critic finds plausible (probability above 0.5)."
     )
     return Table(f"Distinct answers, {title_of(relation)}", note, columns, tuple(rows))
 
@@ -160,7 +168,7 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
     rows = [
         table_row(
             system,
-            _interval(summary.figure(system, relation, Column(str(size), "semantic"))),
+            interval_cell(summary.figure(system, relation, Column(str(size), "semantic"))),
             *(_figure(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
         )
         for system in _with(summary, relation)
@@ -232,7 +240,7 @@ def inference_table(summary: Summary) -> Table:
         for guesser, relation, scores in guesses
     ]
     note = (
-        "Share of sources with one of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
+        "Share of sources with any of the first k inferred signatures within 0 / 1 / 2 / 3 bits of the gold "
         "target's; `most frequent` always guesses the largest bins. The median rank counts missing ones as last."
     )
     columns = ("guesses", "relation", *(f"k = {depth}" for depth in depths), "median rank", "sources")
@@ -278,12 +286,6 @@ def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
 def _figure(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:
     figure = summary.figure(system, relation, column)
     return Cell((Part(form.format(figure.mean), figure.near_best),)) if figure else EMPTY
-
-
-def _interval(figure: Figure | None) -> Cell:
-    if figure is None:
-        return EMPTY
-    return Cell((Part(f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})", figure.near_best),))
 
 
 def _recalls(scores: InferenceScores, depth: int) -> str:

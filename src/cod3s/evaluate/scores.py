@@ -1,7 +1,7 @@
-"""Score the answer sets of one system: every metric's value for every source.
+"""Score the answer sets of a system: every metric's value for every source.
 
-Degenerate sets are defined: an answer without visible text takes up a place in its set but is not scored; what
-remains is scored as it is (see the metrics for one answer or none).
+Degenerate sets are defined: an answer without visible text takes up a position in its set but is not scored; what
+remains is scored as it is (see the metrics for a single answer or none).
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class SystemScores:
-    """All values of one system, and the bins that it was asked for, set by set."""
+    """All values of a system, and the bins that it was asked for, set by set."""
 
     values: Values
     requests: Mapping[str, tuple[tuple[Request, ...], ...]]  # relation → sets
@@ -186,7 +186,7 @@ def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, floa
 
 
 def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
-    """The answers that were written for a signature and whose own signature is known."""
+    """The answers that were written for a signature and whose realised signature is known."""
     visible = list(_visible(answers.answers))
     realised = [answers.answers[rank].realised for rank, _ in visible]
     if scoring.code and visible:

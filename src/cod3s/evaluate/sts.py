@@ -19,7 +19,7 @@ from cod3s.text import clean
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """Two sentences and how similar people found them, from 0 to 5."""
+    """Two sentences and how similar people judged them, from 0 to 5."""
 
     a: str
     b: str
@@ -41,7 +41,7 @@ class StsData:
 
 @dataclass(frozen=True)
 class StsRow:
-    """Spearman's rho of one code: the mean over seeds and their sample standard deviation.
+    """Spearman's rho of a code: the mean over seeds and their sample standard deviation.
 
     `values` is the number of different estimates (mean over seeds): few bits mean many ties.
     """
@@ -149,7 +149,7 @@ def _row(
 
 
 def spearman(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> float:
-    """Spearman's rho, where ties share their mean rank; 0 if all values of one side are equal."""
+    """Spearman's rho, where ties share their mean rank; 0 if all values on a side are equal."""
     if len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
         return 0.0
     return float(require("scipy.stats", "evaluate").spearmanr(a, b).statistic)

@@ -1,6 +1,6 @@
 """The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,17 +13,28 @@ from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, compare_all
 
 LOWER_IS_BETTER = ("self_bleu",)
-FIRST = ("effect", "cause")
+_FIRST = ("effect", "cause")
 DIGITS = 6  # in metrics.json; the last bits of a float differ between processors
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A mean over sources, its bootstrap interval, and whether no other system is significantly better."""
+class Interval:
+    """A mean and its bootstrap interval."""
 
     mean: float
     low: float
     high: float
+
+    @property
+    def error(self) -> list[list[float]]:
+        """How far the interval reaches below and above the mean, as matplotlib takes it."""
+        return [[max(0.0, self.mean - self.low)], [max(0.0, self.high - self.mean)]]
+
+
+@dataclass(frozen=True)
+class Figure(Interval):
+    """A mean over sources, and whether no other system is significantly better."""
+
     near_best: bool
 
 
@@ -39,7 +50,7 @@ class Control:
 
 @dataclass(frozen=True)
 class RelationScores:
-    """One system on one relation."""
+    """A system's results on a relation."""
 
     sets: int
     short: int  # sets with fewer visible answers than the largest size
@@ -62,7 +73,7 @@ class Summary:
     def relations(self) -> list[str]:
         """Effects before causes, as in the paper; then others in order of appearance."""
         names = dict.fromkeys(relation for relations in self.systems.values() for relation in relations)
-        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        return in_paper_order(names)
 
     def figure(self, system: str, relation: str, column: Column) -> Figure | None:
         """One figure; None if the system does not have it."""
@@ -90,6 +101,11 @@ class Summary:
                 for relation, columns in self.comparisons.items()
             },
         }
+
+
+def in_paper_order(relations: Iterable[str]) -> list[str]:
+    """Effects before causes, then the others in their order."""
+    return sorted(relations, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
 
 def summarise(

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import Progress
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
@@ -127,7 +127,7 @@ def sweep(
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
-    """The positions of the points that no other point beats, being as good in both and better in one."""
+    """The positions of the points that no other point beats, being as good in both and better in at least one."""
     return {
         position
         for position, point in enumerate(points)
@@ -155,7 +155,7 @@ def sweep_table(swept: Sweep) -> Table:
         rows.append(table_row(*names, *figures, "front" if point.on_front else ""))
     note = (
         f"Means over relations of {swept.settings['sets'][-1]}-sets. Front: no other setting is as diverse (by "
-        f"cosine) and as plausible ({swept.quality}), and better in one of them."
+        f"cosine) and as plausible ({swept.quality}), and better in at least one of them."
     )
     columns = ("setting", "bundle", "cosine", "100 - BLEU-2", "relevance", "backward PMI", "in the bin", "Hamming")
     return Table("Settings", note, (*columns, "Pareto"), tuple(rows))

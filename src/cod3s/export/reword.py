@@ -1,6 +1,6 @@
-"""Reword a bundle's bins: the counts stay, the training corpus's sentences give way to the model's.
+"""Reword a bundle's bins: the counts stay, and the model's sentences replace those of the training corpus.
 
-A bundle in, a bundle out that can be given away where its training sentences cannot.
+The new bundle can be published where the training sentences cannot.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from cod3s.bins import BinsFile, build_bins, open_bins
 from cod3s.bins.file import write_bins
 from cod3s.bundle import NAME as FACTS
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, Progress
@@ -22,8 +22,9 @@ from cod3s.files.disk import replaced_folder
 from cod3s.records import Bin
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import encode_sentences, open_encoder
+from cod3s.train.pairs import read_rows
 
-# Wide rather than good: many bins of many sources, a short beam in each, nothing reranked.
+# Coverage matters more than quality: many bins of many sources, a narrow beam in each, no reranking.
 WIDELY = DecodeConfig(
     k=20,
     signature_beam=40,
@@ -37,6 +38,15 @@ WIDELY = DecodeConfig(
 )
 
 
+def choose_sources(bundle: Path, corpus: Path, number: int) -> dict[str, list[str]]:
+    """Up to `number` sources of each relation of the bundle, spread over the whole corpus."""
+    chosen = {}
+    for relation in read_facts(bundle).models:
+        sources = list(dict.fromkeys(read_rows(corpus, relation, "train").source))
+        chosen[relation] = sources[:: max(1, len(sources) // number)][:number]
+    return chosen
+
+
 def reword(
     bundle: Path,
     output: Path,
@@ -46,7 +56,7 @@ def reword(
     samples: int = 3,
     progress: Progress = lambda _: None,
 ) -> dict[str, int]:
-    """Write the bundle again with reworded bins; gives how many bins of each relation got sentences of their own.
+    """Write the bundle again with reworded bins; returns how many bins of each relation got sentences.
 
     `sources` are sentences of each relation for the model to answer; they are not kept.
     """
@@ -87,7 +97,7 @@ def _write(generator: Generator, relation: str, sources: Sequence[str], progress
 def _reworded(counted: BinsFile, written: BinsFile) -> Iterator[Bin]:
     """The bins and inner nodes of `counted`, with the sentences of `written`.
 
-    Where no answer fell, the medoid is that of the smallest node above that has one: as near as the model's
+    A bin without an answer gets the medoid of the smallest node above it that has one: as near as the model's
     sentences come.
     """
     depth = min(counted.facts.tree_depth, counted.facts.bits - 1)

@@ -1,4 +1,4 @@
-"""Streams of bytes: unpacked, counted, and refused where they hold no text."""
+"""Streams of bytes: unpacked, counted, and refused if they are not text."""
 
 import gzip
 import io
@@ -55,7 +55,7 @@ class CountedBytes(io.RawIOBase):
 
 
 class _ZstdFile(io.RawIOBase):
-    """The bytes in a .zst file; unlike zstandard's own reader, it reports a file that was cut short."""
+    """The bytes in a .zst file; unlike zstandard's reader, it reports a file that was cut short."""
 
     def __init__(self, path: Path) -> None:
         self._library = require("zstandard", "corpus")

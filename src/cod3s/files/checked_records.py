@@ -44,7 +44,7 @@ def _checked(value: Any, kind: Any, name: str) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{name} is {type(value).__name__}, and must be {kind.__name__}")
     if kind is str:
-        value.encode()  # JSON can write half of a surrogate pair, which no file and no database takes
+        value.encode()  # JSON can hold half of a surrogate pair, which no file or database accepts
     return value
 
 

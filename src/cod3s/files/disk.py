@@ -24,9 +24,9 @@ from cod3s.files.lock import sole_writer
 Record = TypeVar("Record")
 
 MAX_JSON_BYTES = 1 << 26
-"""The tokenizers of the largest vocabularies have half as much."""
+"""The largest tokenizers have half as much."""
 MAX_LINE_BYTES = 1 << 24
-"""A line of text or one record; the limit keeps memory flat for any file, also for a bomb of compressed text."""
+"""A line of text or a record; the limit keeps memory flat for any file, even for a decompression bomb."""
 
 
 def cache_folder() -> Path:
@@ -60,14 +60,14 @@ def existing_file(path: Path) -> Path:
 
 
 def require_other(output: Path, inputs: Iterable[Path]) -> None:
-    """Raise an error if `output` is one of the files that are read."""
+    """Raise an error if `output` is among the files that are read."""
     for path in inputs:
         if str(path) != "-" and existing_file(path).resolve() == output.resolve():
             raise Cod3sError(f"{output} is also an input and would be overwritten", hint="choose another -o")
 
 
 def require_new(output: Path, force: bool) -> None:
-    """Raise an error if there is something at `output` already, unless it may be replaced (`--force`)."""
+    """Raise an error if `output` already exists, unless it may be replaced (`--force`)."""
     if force or not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     raise Cod3sError(f"{output} exists already", hint="add --force to replace it, or choose another name")
@@ -108,7 +108,7 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         if Path.cwd().is_relative_to(path):
             raise Cod3sError(f"{path} is the folder you are in", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Folders of our own may be made twice at once, such as conversions in the cache: the last one stays.
+    # Folders of our own may be made twice at once, such as conversions in the cache: the last stays.
     with sole_writer(path) if mark else nullcontext(False) as is_sole:
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
         try:
@@ -128,8 +128,8 @@ def require_own(path: Path, mark: str) -> None:
         raise Cod3sError(f"{path} is a file, and a folder was needed", hint="name another folder")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
-            f"{path} holds other things (there is no {mark} in it), so it is not replaced",
-            hint="name a folder that is new, empty or of the same kind",
+            f"{path} holds other files (there is no {mark} in it), so it is not replaced",
+            hint="name a folder that is new, empty or of this kind",
         )
 
 
@@ -148,7 +148,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file's content is on the disk, so that a power cut leaves the old file or the new one."""
+    """Wait until the file's content is on the disk, so that a power cut leaves the old file or the new."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -192,17 +192,17 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes, name: str) -> Any:
-    """The JSON value in the content of the file `name`, which may have MAX_JSON_BYTES."""
+    """The JSON value in the content of the file `name`, of at most MAX_JSON_BYTES."""
     if len(content) > MAX_JSON_BYTES:
         raise FileFormatError(f"{name} has more than {MAX_JSON_BYTES >> 20} MB, too much for this kind of file")
     try:
         return json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # among them text that is not UTF-8, and endless digits
+    except (ValueError, RecursionError) as error:  # also for text that is not UTF-8, and endless digits
         raise FileFormatError(f"{name} does not hold valid JSON: {error}") from error
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one JSON value per line, atomically: the file appears only when it is complete."""
+    """Write a JSON value per line, atomically: the file appears only when it is complete."""
     with replaced_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 

@@ -66,7 +66,7 @@ class Location:
         return [self / name for name in names if not any(part.startswith(".") for part in name.split("/"))]
 
     def remove(self) -> None:
-        """Delete the file, or the folder with everything in it, if there is one."""
+        """Delete the file, or the folder with everything in it, if it exists."""
         with suppress(FileNotFoundError):
             if self.is_folder():
                 self.system.delete_dir(self.path)

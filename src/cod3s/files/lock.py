@@ -1,4 +1,4 @@
-"""Let one run at a time write into a folder; the lock ends with its process, however that ends."""
+"""Let only one run at a time write into a folder; the lock ends with its process, however that ends."""
 
 import logging
 import os
@@ -53,7 +53,7 @@ def _acquire(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The run before may have removed the file between opening and locking: then lock the new one.
+            # The run before may have removed the file between opening and locking: then lock the new file.
             if _is_at(descriptor, path):
                 return descriptor
         except BaseException:

@@ -16,7 +16,7 @@ from cod3s.files.disk import display_name, open_text
 from cod3s.text import clean
 
 KINDS = ("jsonl", "csv", "tsv", "lines")
-MAX_FIELD = 10_000_000  # characters of one table cell
+MAX_FIELD = 10_000_000  # characters of a table cell
 
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
@@ -32,7 +32,7 @@ class Row:
 
 
 class Table:
-    """The records of one file of a known kind; `header` is empty for kinds without one."""
+    """The records of a file of a known kind; `header` is empty for kinds without a header."""
 
     def __init__(self, lines: Iterable[str], name: str, kind: str) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Table:
         return self._rows()
 
     def field(self, name: str) -> Callable[[Row], Any]:
-        """A function that returns one field of a row; None for a JSON object without it."""
+        """A function that returns a field of a row; None for a JSON object without it."""
         if self.kind == "lines":
             raise FileFormatError(f"{self.name} holds bare lines, which have no field {name!r}")
         if self.kind == "jsonl":
@@ -65,7 +65,7 @@ class Table:
         return lambda row: row.record[column]
 
     def text(self, name: str) -> Callable[[Row], str]:
-        """A function that returns one field of a row, which must be text."""
+        """A function that returns a field of a row, which must be text."""
         get = self.field(name)
 
         def checked(row: Row) -> str:
@@ -139,7 +139,7 @@ def read_sentences(path: Path, column: str | None = None, skipped: Progress = la
 
 
 def read_column(stream: TextIO, path: Path, column: str) -> Iterator[str]:
-    """The cells of one named column of a table with a header, or one field of JSON lines."""
+    """The cells of a named column of a table with a header, or a field of JSON lines."""
     kind, lines = kind_of(path), chain(stream)
     if kind is None and str(path) == "-":
         first = next(stream, "")

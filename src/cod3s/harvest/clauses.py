@@ -1,4 +1,4 @@
-"""Test whether one side of a causal statement can stand as a clause.
+"""Test whether a side of a causal statement can stand as a clause.
 
 The tests are cheap on purpose (word lists and word endings, no parser): a doubtful side is refused.
 """

@@ -28,7 +28,7 @@ _RULES: dict[str | None, tuple[Rule, ...]] = {
     f"cue{number}": tuple(rule for rule in (*TRAPS, *PATTERNS) if rule.cue == cue and not rule.decides_by_next)
     for number, cue in enumerate(CUES)
 }
-# Most cues are decided by the next word alone: one lookup instead of a walk through the rules.
+# Most cues are decided by the next word alone: a lookup instead of a walk through the rules.
 _TRAPS_BY_NEXT: dict[tuple[str | None, str], Trap] = {
     (f"cue{number}", word): trap
     for number, cue in enumerate(CUES)
@@ -41,7 +41,7 @@ _ANY_LENGTH = Limits(min_words=1, max_words=10_000)
 
 @dataclass(frozen=True)
 class CausalPair:
-    """A cause and its effect in the words of the text, and the pattern that found them."""
+    """A cause and its effect in the words of the text, and the pattern that matched them."""
 
     cause: str
     effect: str
@@ -51,7 +51,7 @@ class CausalPair:
 
 @dataclass
 class Findings:
-    """The pairs in a text. Every cue is counted once: as one of `pairs`, or by its reason in `refused`."""
+    """The pairs in a text. Every cue is counted once: among the `pairs`, or by its reason in `refused`."""
 
     sentences: int = 0
     pairs: list[CausalPair] = field(default_factory=list)

@@ -26,7 +26,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Score:
-    """How many pairs were expected, found, and found right (cause, effect and pattern are equal)."""
+    """How many pairs were expected, harvested, and right (cause, effect and pattern are equal)."""
 
     name: str
     expected: int
@@ -35,12 +35,12 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """The share of found pairs that are right; None if nothing was found."""
+        """The share of harvested pairs that are right; None if nothing was harvested."""
         return self.right / self.found if self.found else None
 
     @property
     def recall(self) -> float | None:
-        """The share of expected pairs that were found; None if nothing was expected."""
+        """The share of expected pairs that were harvested; None if nothing was expected."""
         return self.right / self.expected if self.expected else None
 
     def as_record(self) -> dict[str, Any]:

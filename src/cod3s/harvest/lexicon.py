@@ -1,4 +1,4 @@
-"""English word lists for the tests of a clause: what can open one, and what looks like a verb."""
+"""English word lists for the tests of a clause: what can open it, and what looks like a verb."""
 
 
 def word_set(text: str) -> frozenset[str]:

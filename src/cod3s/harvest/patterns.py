@@ -5,7 +5,7 @@ from typing import Any
 from cod3s.harvest.rules import Pattern, Position, Shape
 
 # In lower case, and each alternative begins with a letter: the scanner relies on that for its speed. Of two cues
-# that start alike, the longer one comes first.
+# that start alike, the longer comes first.
 CUES: dict[str, str] = {
     "that's because": r"that(?:['’]s| is| was) because|this(?: is| was) because",
     "because of": r"because of",

@@ -1,4 +1,4 @@
-"""Harvest causal pairs from files into one table of pairs, on several processes and in flat memory."""
+"""Harvest causal pairs from files into a table of pairs, on several processes and in flat memory."""
 
 import gc
 import signal
@@ -47,14 +47,14 @@ class Summary:
         return self.kept.total()
 
     def as_record(self) -> dict[str, Any]:
-        """The summary as one JSON object, the largest counts first."""
+        """The summary as a JSON object, the largest counts first."""
         counts = {"kept": dict(self.kept.most_common()), "dropped": dict(self.dropped.most_common())}
         return {**asdict(self), "pairs": self.pairs, **counts}
 
 
 @dataclass(frozen=True)
 class _Harvested:
-    """The results of a worker for one piece of text."""
+    """The results of a worker for a piece of text."""
 
     corpus: str
     bytes: int
@@ -81,7 +81,7 @@ def harvest(
 
     `column` is the column or field with the text, in files that are tables. Nothing is written unless every file
     could be read, and the output is the same for any number of workers. `progress` is called with bytes of text.
-    A script that asks for more than one worker needs the usual `if __name__ == "__main__"`.
+    A script that asks for several workers needs the usual `if __name__ == "__main__"`.
     """
     inputs = list(paths)
     _check_paths(inputs, output)
@@ -137,7 +137,7 @@ def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None
 
 @contextmanager
 def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Iterator[Iterator[_Harvested]]:
-    """The results of `function` for all `pieces` in order, from `workers` processes (1: from this one)."""
+    """The results of `function` for all `pieces` in order, from `workers` processes (1: from this process)."""
     if workers == 1:
         yield map(function, pieces)
         return
@@ -166,7 +166,7 @@ def _from_pool(
 
 def _prepare_worker() -> None:
     """Leave Ctrl-C to the parent process, and exit if the parent is killed."""
-    gc.disable()  # a worker makes no cycles, and searching for them takes 5% of its time
+    gc.disable()  # a worker creates no reference cycles, and searching for them takes 5% of its time
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

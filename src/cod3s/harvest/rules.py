@@ -34,7 +34,7 @@ _PAUSE = re.compile(r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?\Z")
 
 
 class Surroundings:
-    """The text around one cue in lower case, and the nearest word on either side."""
+    """The text around a cue in lower case, and the nearest word on either side."""
 
     __slots__ = ("is_opening", "last", "left", "next", "right")
 

@@ -12,7 +12,7 @@ _MARKERS = (
     "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|"
     "of course|in fact|to be honest|you know|i mean|you see|as a result|in other words|for example"
 )
-# Words that only join the sentence to the one before.
+# Words that only join the sentence to the previous one.
 _JOINTS = r"and|but|so|or|um|uh|er|then|now|yet|for(?= (?:when|as|if|i|he|she|we|they|it|there)\b)"
 # Adverbs between a connective and its clause ("so naturally he left").
 _ADVERBS = (
@@ -22,7 +22,7 @@ _ADVERBS = (
 _IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?"
 _LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
 _LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)
-# The words that any of them can begin with: one lookup spares most sides the long lists.
+# The words that any of them can begin with: a lookup spares most sides the long lists.
 _FIRST_WORDS = frozenset(f"{_MARKERS}|{_JOINTS}|{_ADVERBS}|for|it".replace("|", " ").split())
 _FILLER = re.compile(r",\s+(?:you know|i mean|i guess|like|sort of|kind of)(?=,)", re.IGNORECASE)
 _TRAILING = re.compile(

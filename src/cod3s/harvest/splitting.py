@@ -28,7 +28,7 @@ _TITLES = word_set(
     vs cf ed eds e.g i.e viz ca approx"""
 )
 _BEFORE_NUMBERS = word_set("no nos fig figs vol p pp ch sec")
-# These may also end a sentence: they do if the next word often opens one.
+# These may also end a sentence: they do if the next word often opens a sentence.
 _SHORTENED = word_set(
     """etc inc ltd co corp jr sr bros dept est al jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu
     fri sat sun a.m p.m u.s u.k u.n d.c ph.d b.a m.a a.k.a ave blvd rd"""
@@ -41,7 +41,7 @@ _OPENERS = word_set(
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of `text`, each on one line without Markdown; headings, tables and rules are left out.
+    """The paragraphs of `text`, each on a single line without Markdown; headings, tables and rules are left out.
 
     A blank line ends a paragraph. A single line break does too, unless the line looks wrapped by an editor.
     """
@@ -63,12 +63,12 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """The sentences of one paragraph, in order, each with its end punctuation; only spaces are lost."""
+    """The sentences of a paragraph, in order, each with its end punctuation; only spaces are lost."""
     return [paragraph[start:end].strip() for start, end in sentence_spans(paragraph)]
 
 
 def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
-    """Where each sentence of one paragraph begins and ends, the space after it included."""
+    """Where each sentence of a paragraph begins and ends, including the space after it."""
     spans = []
     start = 0
     for match in _END.finditer(paragraph):

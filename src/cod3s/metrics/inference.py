@@ -13,7 +13,7 @@ RADII = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Guess:
-    """The guesses for one source, best first, and the signature of its gold target."""
+    """The guesses for a source, best first, and the signature of its gold target."""
 
     gold: str
     ranked: tuple[str, ...]
@@ -26,7 +26,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Recall:
-    """The share of sources with one of the first `depth` guesses within `radius` bits of the gold signature."""
+    """The share of sources with any of the first `depth` guesses within `radius` bits of the gold signature."""
 
     depth: int
     radius: int

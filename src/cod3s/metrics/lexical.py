@@ -1,7 +1,7 @@
 """Lexical diversity of a set of answers: pairwise BLEU, distinct-n, self-BLEU.
 
 Degenerate sets have values: fewer than two answers have no diversity (0; self-BLEU 100), and two equal texts
-are at distance 0 whatever their length (without smoothing, BLEU-2 of a one-word text with itself is 0, so the
+are at distance 0 whatever their length (without smoothing, BLEU-2 of a single word with itself is 0, so the
 original counts it as 100 apart).
 """
 
@@ -71,7 +71,7 @@ def _signature(scorer: Any) -> str:
 @cache
 def _pair_bleu(order: int) -> Any:
     library = require("sacrebleu.metrics", "evaluate")
-    # Without effective order: BLEU-2 needs a bigram, as in the original. Scoring a corpus of one sentence
+    # Without effective order: BLEU-2 needs a bigram, as in the original. Scoring a corpus of a single sentence
     # avoids the advice that `sentence_score` logs each time.
     return library.BLEU(tokenize="13a", smooth_method="none", max_ngram_order=order, effective_order=False)
 

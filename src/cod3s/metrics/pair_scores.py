@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cod3s.decode.config import PAPER
+from cod3s.decode.decode_config import PAPER
 from cod3s.decode.plausibility import PairScores
 
 SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi", "critic")

@@ -1,6 +1,6 @@
 """Semantic diversity of a set of answers, from their unit vectors.
 
-Degenerate sets have values: fewer than two answers have no diversity (0; Vendi score 1 for one answer, 0 for
+Degenerate sets have values: fewer than two answers have no diversity (0; Vendi score 1 for a single answer, 0 for
 none), and equal texts are at distance 0 even if the encoder knows none of their words (a vector of zeros).
 """
 

@@ -22,7 +22,7 @@ class Comparison:
     sources: int
     difference: float
     p: float
-    holm: float  # p corrected for all comparisons of one figure
+    holm: float  # p corrected for all comparisons of a figure
 
 
 def wilcoxon(a: Sequence[float], b: Sequence[float]) -> float:

@@ -25,20 +25,20 @@ LogProbs = npt.NDArray[np.float64]
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
-_NEXT_SEED = 1_000_003  # from one such part to the next: far from the seeds that people take
+_NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people take
 
 # How numbers are multiplied, whatever the weights are kept in: int8 products cost a small seq2seq model up to a
 # fifth of a nat per token.
 COMPUTE = "float32"
 
-_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; at times one is returned
+_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; some are returned
 
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the encoder reads (None: nothing) and the ids that the decoder starts with, a role's tag first."""
+    """What the encoder reads (None for nothing), and the ids that the decoder starts with, a role's tag first."""
 
     source: str | None
     prefix: tuple[int, ...]
@@ -82,7 +82,7 @@ class Engine(Protocol):
         ...
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
-        """The log-probability of each of `tokens` to come next, if it is one of them: (requests, tokens)."""
+        """The log-probability of each of `tokens`, given that one of them comes next: (requests, tokens)."""
         ...
 
     def cuts(self, source: str) -> bool:
@@ -91,7 +91,7 @@ class Engine(Protocol):
 
 
 class CTranslate2Engine(ABC):
-    """What engines of both families share: one single-threaded worker per core, searches, repeatable samples."""
+    """What engines of both families share: a single-threaded worker per core, searches, repeatable samples."""
 
     def __init__(
         self, folder: Path, vocabulary: Vocabulary, *, positions: int, threads: int | None, compute: str
@@ -128,7 +128,7 @@ class CTranslate2Engine(ABC):
         max_tokens: int,
         seed: int,
     ) -> list[list[Hypothesis]]:
-        draws = samples if top_k > 1 else 1  # with one token to choose from, all draws are equal
+        draws = samples if top_k > 1 else 1  # with a single token to choose from, all draws are equal
         options = {
             "beam_size": 1,
             "num_hypotheses": draws,
@@ -149,7 +149,7 @@ class CTranslate2Engine(ABC):
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each request: up to `max_tokens` tokens and an end, or `exactly` so many and none."""
+        """The hypotheses of each request: at most `max_tokens` tokens and an end, or `exactly` as many without."""
 
     @abstractmethod
     def _load(self, **options: Any) -> Any:
@@ -164,10 +164,10 @@ class CTranslate2Engine(ABC):
             ) from error
 
     def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
-        """The model with one worker that draws from `seed` on.
+        """The model with a single worker that draws from `seed` on.
 
-        A worker takes the process's seed when it first samples, and keeps it. So only a new one repeats; it must
-        sample once before another seed is set, and be alone: what two draw would depend on their timing.
+        A worker takes the process's seed when it first samples and keeps it, so only a new worker repeats draws.
+        It must sample once before another seed is set, and be alone: draws of two would depend on their timing.
         """
         import ctranslate2
 
@@ -243,7 +243,7 @@ class FastEngine(CTranslate2Engine):
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        """The engine counts the prefix as written, so requests are asked together only if theirs are as long."""
+        """The engine counts the prefix as written, so only requests with prefixes of equal length run together."""
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for length, rows in rows_by_prefix_length(requests):
             given = length - 1  # the engine does not count the tag

@@ -15,7 +15,7 @@ from cod3s.records import Hypothesis
 class RememberingEngine:
     """Asks `engine` only for what it does not remember.
 
-    Beyond `most` hypotheses (some 500 bytes each) it forgets those that were not asked for the longest.
+    Beyond `most` hypotheses (some 500 bytes each) it forgets those that were unused for the longest time.
     """
 
     def __init__(self, engine: Engine, most: int) -> None:
@@ -51,7 +51,7 @@ class RememberingEngine:
         max_tokens: int,
         seed: int,
     ) -> list[list[Hypothesis]]:
-        # Draws also depend on the requests before them: only the very same call is the same.
+        # Draws also depend on the requests before them, so only an identical call is remembered.
         options = ("sample", samples, top_k, temperature, max_tokens, seed, tuple(requests))
 
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:

@@ -1,7 +1,7 @@
 """Keep an engine's weights in compressed parts of bounded size: some stores refuse large files.
 
-Weights that use few of int8's levels shrink by a third; the parts are compressed apart, so that all cores can open
-them.
+Weights that use few of int8's levels shrink by a third; each part is compressed by itself, so that all cores can
+open them.
 """
 
 import zlib
@@ -28,7 +28,7 @@ def split_weights(folder: Path, limit: int = PART_BYTES) -> None:
 
 
 def joined_parts(folder: Path) -> dict[str, bytes] | None:
-    """Every file of an engine's model by name, its parts joined; None where the weights are one file."""
+    """Every file of an engine's model by name, its parts joined; None where the weights are a single file."""
     if not (folder / _INDEX).is_file():
         return None
     index = read_json(folder / _INDEX)

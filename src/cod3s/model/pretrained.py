@@ -1,7 +1,7 @@
 """A pretrained seq2seq model of Hugging Face as a start: BART, T5 or Marian.
 
-A name or folder in; its tokenizers as files, and its model with room for tags and signature tokens, out. The text
-pieces keep their ids, so what the model knows of them stays; ours follow.
+From a name or folder come its tokenizers as files, and its model with room for tags and signature tokens. The text
+pieces keep their ids, so what the model knows about them stays; our tokens follow.
 """
 
 import warnings
@@ -19,7 +19,7 @@ _ABSENT = -1e6  # the score of a piece that a Marian side never uses: below any 
 
 
 def write_tokenizers(name: str, tokens: Path, source: Path) -> None:
-    """Write the tokenizer that writes targets to `tokens` and the one that reads sources to `source`."""
+    """Write the tokenizer that writes targets to `tokens` and the tokenizer that reads sources to `source`."""
     config = _config(name)
     if config.model_type == "marian":
         reading, writing = _marian_tokenizers(name)
@@ -60,7 +60,7 @@ def load_pretrained(name: str, vocabulary: Vocabulary, *, seed: int) -> Any:
 def _config(name: str) -> Any:
     config = _load(name, "AutoConfig")
     if config.model_type not in KINDS:
-        raise Cod3sError(f"{name} is a {config.model_type!r} model", hint=f"start from one of: {', '.join(KINDS)}")
+        raise Cod3sError(f"{name} is a {config.model_type!r} model", hint=f"start from: {', '.join(KINDS)}")
     return config
 
 
@@ -75,7 +75,7 @@ def _load(name: str, kind: str) -> Any:
 
 
 def _marian_tokenizers(name: str) -> tuple[Any, Any]:
-    """Marian has two SentencePiece models and one numbering of their pieces: here, a tokenizer of each."""
+    """Marian has two SentencePiece models whose pieces share their numbers: here, a tokenizer of each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it recommends a normaliser that it then does not use
         slow = _load(name, "MarianTokenizer")

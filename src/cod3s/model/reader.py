@@ -47,7 +47,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
 
     try:
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
-    except Exception as error:  # the library raises no narrower one
+    except Exception as error:  # the library has no narrower error
         raise BundleError(
             f"{tokenizer_file} is not a tokenizer: {error}", hint="copy or export the bundle again"
         ) from error
@@ -60,7 +60,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
     def cuts_pieces(text: str) -> bool:
         return bool(tokenizer.encode(text).overflowing)
 
-    if shape.pretrained:  # one table for both sides
+    if shape.pretrained:  # both sides share a table
         pad, names = vocabulary.pad, vocabulary.tokens
     else:
         names = piece_names(tokenizer)
@@ -71,7 +71,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
 def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:
     """Reads a source as the beginning of the relation's statement, up to where a role's tag takes over.
 
-    Of a source that is too long, the end is left out; the connective stays whole.
+    If a source is too long, its end is left out; the connective stays whole.
     """
     connective = connective_pieces(vocabulary, template)[:-1]
     room = limit // 2 - len(connective)  # the other half is for the tag, the signature and what is written
@@ -89,7 +89,7 @@ def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:
 
 
 def connective_pieces(vocabulary: Vocabulary, template: str) -> list[int]:
-    """The pieces between source and target, such as those of ", so"; a role's tag stands in place of the last."""
+    """The pieces between source and target, such as those of ", so"; a role's tag replaces the last."""
     before, _, _ = template.partition("{target}")
     marker = "x"  # something for the connective to follow, as the tokenizer starts every text with a space
     whole = vocabulary.encode_text(before.format(source=marker).rstrip())

@@ -1,5 +1,7 @@
 """The roles: what a model scores. `cod3s.train.lessons` says how a pair is written for each.
 
+The paper trains a model per role; a shared model is told its role by a tag.
+
 | role | models |
 |---|---|
 | plain | p(target given source) |
@@ -14,7 +16,7 @@ ROLES = ("plain", "signature", "sentence", "inverse")
 
 
 def tag(relation: str, role: str) -> str:
-    """The first decoder token: it tells a shared model which role and relation it plays."""
+    """The first decoder token: it tells a shared model which relation and role to play."""
     return f"<{relation}:{role}>"
 
 

@@ -1,6 +1,6 @@
 """The Transformer that is trained: Marian's architecture from scratch, or a small decoder on a sentence encoder.
 
-A shape and a vocabulary in, a torch module out. Needs the extra `train`; nothing else in inference does.
+Builds a torch module from a shape and a vocabulary. Needs the extra `train`.
 """
 
 import warnings
@@ -36,7 +36,7 @@ def quiet_transformers() -> Any:
 
 
 def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
-    """Marian: post-norm, ReLU, sinusoidal positions, one embedding for source, target and output."""
+    """Marian: post-norm, ReLU, sinusoidal positions, the same embedding for source, target and output."""
     transformers = quiet_transformers()
     config = transformers.MarianConfig(
         vocab_size=len(vocabulary),
@@ -107,7 +107,7 @@ def special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
 
 
 def freeze(module: Any) -> None:
-    """Leave a part of a model as it is: no gradients, and no dropout, which would only blur what others read."""
+    """Leave a part of a model as it is: no gradients, and no dropout, which would only add noise."""
     torch = require("torch", "train")
     module.requires_grad_(False)
     for part in module.modules():
@@ -123,7 +123,7 @@ def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> No
     scale = embedding.std() / table.std()
     with torch.no_grad():
         for number, piece in enumerate(vocabulary.tokens[: vocabulary.text_size]):
-            same = tokenizer.token_to_id(piece)  # the encoder's own pieces start as they are, ## and all
+            same = tokenizer.token_to_id(piece)  # the encoder's pieces start as they are, ## and all
             letters = piece.replace("▁", " ").strip()
             ids = [same] if same else tokenizer.encode(letters, add_special_tokens=False).ids
             if ids:
@@ -133,7 +133,7 @@ def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> No
 def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> None:
     """Start each signature token as the signed sum of its bits' hyperplanes: a sketch of the target's vector.
 
-    Only where tokens are positional (one shared by positions has no hyperplanes of its own) and the decoder is
+    Only where tokens are positional (tokens shared by positions have no hyperplanes) and the decoder is
     as wide as the vectors that were signed.
     """
     torch = require("torch", "train")
@@ -171,7 +171,7 @@ def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:
 
 
 def load_weights(model: Any, folder: Path) -> None:
-    """Give `model` the weights that were saved in `folder`, which must fit to the last number."""
+    """Give `model` the weights that were saved in `folder`, which must match it exactly."""
     path = existing_file(folder / "model.safetensors")
     try:
         missing, unknown = require("safetensors.torch", "train").load_model(model, path, strict=False)

@@ -33,7 +33,7 @@ _WITHOUT_HABITS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class _OnlyTokens:
-    """A logits processor that leaves these ids alone and forbids all others."""
+    """A logits processor that allows these ids and forbids all others."""
 
     ids: tuple[int, ...]
 
@@ -167,7 +167,7 @@ class TransformersEngine:
         return Hypothesis(tokens, mean * length, length)
 
     def _written(self, ids: Sequence[int]) -> tuple[tuple[int, ...], bool]:
-        """The ids before the end, and whether there is one."""
+        """The ids before the end, and whether there is an end."""
         ended = self._end in ids
         return tuple(ids[: ids.index(self._end)] if ended else ids), ended
 
@@ -220,7 +220,7 @@ class TransformersEngine:
 
 
 def _batches(requests: Sequence[Request], width: int) -> Iterator[list[int]]:
-    """The numbers of requests that run together: with prefixes of one length, and no more than fit."""
+    """The numbers of requests that run together: with prefixes of equal length, and no more than fit."""
     size = max(1, _BATCH_ROWS // width)
     for _, rows in rows_by_prefix_length(requests):
         yield from (rows[start : start + size] for start in range(0, len(rows), size))

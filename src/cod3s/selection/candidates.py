@@ -21,7 +21,7 @@ _BLOCK = 8192  # candidates encoded together
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The candidates that take part, best first, and the blank ones, by their positions in the user's list."""
+    """The candidates to choose from, best first, and the blank ones, as positions in the user's list."""
 
     positions: Rows
     blank: Rows
@@ -41,7 +41,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class SignedVectors:
-    """Vectors of the user's own, one per candidate, and the code that signs them."""
+    """The user's vectors, a row per candidate, and the code that signs them."""
 
     vectors: Vectors
     code: Code
@@ -70,7 +70,7 @@ def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
         raise Cod3sError(f"the scores are not numbers: {error}") from error
     if numbers.shape != (count,):
         raise Cod3sError(
-            f"{len(numbers)} scores were given for {count} candidates", hint="give one score per candidate"
+            f"{len(numbers)} scores were given for {count} candidates", hint="give a score per candidate"
         )
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
@@ -100,7 +100,7 @@ def make_pool(
     code = source.code
     packed = np.empty((len(positions), (code.bits + 7) // 8), np.uint8)
     vectors = np.empty((len(positions), code.dim), np.float32) if keep_vectors else None
-    # Texts are read in the order of the list, which is faster than jumping about in it, and put in their rows.
+    # Texts are read in the order of the list, which is faster than random access, and stored in their rows.
     rows_in_list_order = np.argsort(positions)
     for start in range(0, len(positions), _BLOCK):
         rows = rows_in_list_order[start : start + _BLOCK]
@@ -117,12 +117,12 @@ def make_pool(
 
 
 def check_vectors(vectors: Vectors, count: int) -> Vectors:
-    """Vectors from the user's own encoder, one finite row per candidate."""
+    """Vectors from the user's encoder, a finite row per candidate."""
     rows = np.asarray(vectors)
     if rows.ndim != 2 or len(rows) != count or not rows.size:
         raise VectorError(f"vectors of shape {rows.shape} were given for {count} candidates, (n, dim) was needed")
     if not np.isfinite(rows).all():
-        raise VectorError("the vectors hold NaN or infinity", hint="look at what the encoder made of each text")
+        raise VectorError("the vectors hold NaN or infinity", hint="check the encoder's vector of each text")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Select k candidates by one of the methods, and list the duplicates of each."""
+"""Select k candidates by a named method, and list the duplicates of each."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,9 @@ from cod3s.selection.candidates import (
     make_pool,
     rank,
 )
-from cod3s.selection.methods.dpp import choose_dpp, take_away_shared
+from cod3s.selection.methods.greedy import choose_dpp, choose_mmr, take_away_shared
 from cod3s.selection.methods.hamming_rule import choose_apart
 from cod3s.selection.methods.kmedoids import choose_kmedoids
-from cod3s.selection.methods.mmr import choose_mmr
 from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
 from cod3s.signatures.signer import Signer
 
@@ -32,7 +31,7 @@ AUTO = "auto"
 METHODS = {
     AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
     "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
-    "mmr": "maximal marginal relevance: score against the nearest chosen one",
+    "mmr": "maximal marginal relevance: score against the nearest chosen candidate",
     "dpp": "determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
 }
@@ -41,7 +40,7 @@ MOST_FOR_DPP = 100_000  # candidates that `auto` gives to dpp, which holds their
 _WEIGHTED = ("mmr", "dpp")
 _SCORE_WEIGHT = 0.5
 _AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
-_AUTO_SHARED = 0.6  # of the candidates' mean that `auto` takes away
+_AUTO_SHARED = 0.6  # share of the candidates' mean that `auto` subtracts
 _BLOCK = 65_536
 
 
@@ -53,15 +52,15 @@ class Selected:
     signature: str
     score: float | None
     index: int
-    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen one has them
+    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen candidate has them
 
 
 @dataclass(frozen=True, repr=False)
 class Selection(ResultSet[Selected]):
     """The chosen candidates, best first; the record of `select --json`."""
 
-    k: int  # as asked; fewer are selected where there are fewer candidates
-    method: str  # what ran: never `auto`
+    k: int  # as requested; fewer are selected if there are fewer candidates
+    method: str  # the method that ran: never `auto`
     selected: tuple[Selected, ...]
     settings: dict[str, str | int | float | bool]
     blank: tuple[int, ...] = ()  # candidates with nothing visible in them: never selected
@@ -87,14 +86,14 @@ def select(
     score_weight: float | None = None,
     strict: bool = False,
 ) -> Selection:
-    """Choose k candidates that mean different things, and tell what each of them stands for.
+    """Choose k candidates that mean different things, and list the duplicates of each.
 
     Higher scores are better; without scores the order of the list is the ranking. `auto` runs dpp up to 100,000
     candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
     Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
-    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any that lie so near. `score_weight`
+    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
     (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
-    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are embeddings of your own that replace the
+    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
     encoder.
     """
     check_method(method)
@@ -155,12 +154,12 @@ def _open_source(
 
 
 def check_method(method: str) -> str:
-    """`method` itself when it is one of METHODS; else a clear error."""
+    """`method` itself if it is one of METHODS; else a clear error."""
     return find_name("method", method, METHODS)
 
 
 def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:
-    """Rows chosen by one of the methods that look at cosines, from the candidates that say something new."""
+    """Rows chosen by a method that looks at cosines, from the candidates that say something new."""
     rows = _different(pool)
     vectors, quality = vectors[rows], pool.quality[rows]
     if method == "kmedoids":
@@ -202,7 +201,7 @@ def _describe(
 
 
 def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np.int32]:
-    """For each row the number of the chosen one that stands for it: the nearest, the earlier on a tie; else -1."""
+    """For each row the number of the chosen row that stands for it: the nearest, the earlier on a tie; else -1."""
     nearest = np.full(len(packed), -1, np.int32)
     for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
         block = slice(start, start + _BLOCK)

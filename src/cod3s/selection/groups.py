@@ -16,7 +16,7 @@ from cod3s.options import find_name
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
 class Candidate:
-    """A record that stands for selection: what it says, how good it is, and all it holds."""
+    """A candidate: its text, its score, and the whole record that it comes from."""
 
     text: str
     score: float | None
@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that follow each other with one value in the field they are grouped by."""
+    """Candidates that follow each other with the same value in the field they are grouped by."""
 
     value: Any
     candidates: tuple[Candidate, ...]
@@ -33,7 +33,7 @@ class Group:
 
 @contextmanager
 def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Iterator[Table]:
-    """The table in `path` (`-` is standard input); what its name does not tell, `kind` or the first line does."""
+    """The table in `path` (`-` is standard input); `kind` or the first line says what its name does not."""
     if kind is not None:
         find_name("format", kind, KINDS)
     with open_text(path) as stream:
@@ -50,7 +50,7 @@ def _guess(first: str, text_field: str | None) -> str:
 def read_groups(
     table: Table, *, text_field: str | None, score_field: str | None = None, group_by: str | None = None
 ) -> Iterator[Group]:
-    """The candidates, a group of neighbours at a time; without `group_by` all of them are one group."""
+    """The candidates, a group of neighbours at a time; without `group_by` all of them are a single group."""
     candidates = _read(table, text_field, score_field)
     if group_by is None:
         yield Group(None, tuple(candidates))

@@ -21,7 +21,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise Cod3sError(
             f"cannot listen on {host}, port {port}: {error.strerror}",
-            hint="choose another port with --port, or --port 0 for any free one",
+            hint="choose another port with --port, or --port 0 for any free port",
         ) from error
 
 
@@ -35,8 +35,8 @@ def link(host: str, listener: socket.socket) -> str:
 class Access:
     """Who may use a server: the host names it answers to, and the foreign origins that may send requests.
 
-    Without the check of hosts, a page could point a name of its own at this machine (DNS rebinding) and read what
-    the server says; without that of origins, it could let the user's browser rate or generate.
+    Without the check of hosts, a page could point its domain name at this machine (DNS rebinding) and read what
+    the server says; without the check of origins, it could make the user's browser rate or generate.
     """
 
     hosts: frozenset[str] = LOCAL_HOSTS

@@ -52,7 +52,7 @@ class Guard:
     ) -> None:
         self._app, self._access = app, access
         self._max_body, self._body_seconds, self._in_flight = max_body, body_seconds, in_flight
-        self._running = 0  # changed only between awaits of one event loop, so no lock is needed
+        self._running = 0  # changed only between awaits of the same event loop, so no lock is needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,7 +83,7 @@ class Guard:
             raise RefusedError(
                 403,
                 f"pages of {origin[:100]!r} may not send requests to this server",
-                hint="use the server's own page; behind a proxy, start it with --allow-host NAME",
+                hint="use the server's page; behind a proxy, start it with --allow-host NAME",
             )
         if self._in_flight is not None and self._running > self._in_flight:
             raise RefusedError(503, "the server is busy", hint="try again in a moment", retry_after=1)

@@ -38,7 +38,7 @@ def explain(error: Exception) -> dict[str, str]:
 
 
 def error_response(error: Exception) -> Response:
-    """The reply to an error of ours, or to an unexpected one."""
+    """The reply to an error of ours, or to an unexpected error."""
     if isinstance(error, RefusedError):
         return JSONResponse(error_body(**explain(error)), error.status, error.headers)
     if isinstance(error, MissingExtraError):
@@ -47,7 +47,7 @@ def error_response(error: Exception) -> Response:
 
 
 def add_error_handlers(app: FastAPI, hints: Mapping[int, str] | None = None) -> None:
-    """Let the application reply to every error in the one shape; `hints` are for statuses without their own."""
+    """Let the application reply to every error in the same shape; `hints` are added by status."""
     known_hints = {405: "the header Allow names the methods that are answered", **(hints or {})}
 
     async def explained(_: Request, error: Exception) -> Response:

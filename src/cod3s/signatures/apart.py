@@ -7,7 +7,7 @@ signature that was kept. What happens when fewer than k lie apart depends on the
 |---|---|
 | strict | fewer are kept |
 | relax | `min_hamming` is lowered step by step until k lie apart; the result says how far |
-| refill | the best of the dropped ones follow the kept ones and fill up the list (the original's code) |
+| refill | the best of the dropped signatures fill up the list after the kept ones (as in the original's code) |
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Apart:
 
     kept: Rows
     others: Rows
-    min_hamming: int  # what the rule came down to; only `relax` lowers it
+    min_hamming: int  # the threshold in the end; only `relax` lowers it
 
     def order(self) -> Rows:
         """The kept rows, then the dropped ones."""
@@ -43,7 +43,7 @@ def keep_apart(
     """Greedily, best row first: the rows that differ from every kept row in more than `min_hamming` bits.
 
     Signatures come packed, (n, bytes), or as strings of 0 and 1. Stops when `k` are kept. `min_hamming` 0 keeps
-    one row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
+    a row per signature, -1 keeps every row. Time grows with rows times kept rows, memory with the rows alone.
     """
     packed = signatures if isinstance(signatures, np.ndarray) else pack_texts(signatures)
     if packed.ndim != 2:

@@ -73,7 +73,7 @@ class Code:
     def margin(self, vectors: Floats) -> npt.NDArray[np.float64]:
         """How far the nearest hyperplane is, (n,): |cosine| to it where its threshold is 0.
 
-        Bits near 0 are the ones that flip. Zero vectors get 0.
+        Bits with a margin near 0 flip most easily. Zero vectors get 0.
         """
         norms = np.linalg.norm(vectors, axis=1)[:, None] * np.linalg.norm(self.planes, axis=1)[None]
         distance = np.abs(self.project(vectors))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cod3s.encode import ENCODERS, Encoder, Vectors, load_encoder
-from cod3s.errors import EncoderError, SentenceError, UsageError
+from cod3s.errors import EncoderError, Progress, SentenceError, UsageError
 from cod3s.options import BITS, SEED
 from cod3s.records import SentencePair, SignedSentence
 from cod3s.signatures import Bits, Code, cosine_estimate, hamming, load_code, pack, random_code, to_text
@@ -60,7 +60,7 @@ def sign(
 
 
 class Signer:
-    """Signs texts with one encoder and one code: the only way from a text to its signature."""
+    """Signs texts with an encoder and a code: the only way from a text to its signature."""
 
     def __init__(self, encoder: Encoder, code: Code) -> None:
         self.encoder, self.code = encoder, code
@@ -86,12 +86,19 @@ def embed(encoder: Encoder, texts: Sequence[str]) -> Vectors:
 
 
 def encode_sentences(
-    encoder: Encoder, sentences: Iterable[str], block: int = 8192
+    encoder: Encoder, sentences: Iterable[str], progress: Progress = lambda _: None, block: int = 8192
 ) -> Iterator[tuple[list[str], Vectors]]:
     """Blocks of (sentences, vectors): memory stays flat however many there are."""
     stream = iter(sentences)
     while chunk := list(islice(stream, block)):
         yield chunk, embed(encoder, chunk)
+        progress(len(chunk))
+
+
+def embed_all(encoder: Encoder, sentences: Iterable[str], progress: Progress) -> Vectors:
+    """The vectors of all sentences, encoded in blocks: (sentences, dim)."""
+    blocks = [vectors for _, vectors in encode_sentences(encoder, sentences, progress)]
+    return np.concatenate(blocks) if blocks else np.empty((0, encoder.dim), np.float32)
 
 
 def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:

@@ -45,7 +45,7 @@ def open_pieces(path: Path) -> Pieces:
 
 
 def piece_names(tokenizer: Any) -> list[str]:
-    """The names of a tokenizer's ids, in order; an id without a name gets one."""
+    """The names of a tokenizer's ids, in order; an id without a name gets a made-up one."""
     names = {number: name for name, number in tokenizer.get_vocab(with_added_tokens=True).items()}
     return [names.get(number, f"<unused:{number}>") for number in range(max(names) + 1)]
 

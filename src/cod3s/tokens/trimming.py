@@ -16,7 +16,7 @@ def trim_byte_pieces(folder: Path, texts: Iterable[str], path: Path, size: int) 
     """Write at most `size` pieces of the tokenizer in `folder` to `path`: those that the texts use most.
 
     Single bytes stay, and so do the pieces that a kept piece is merged from. Every text starts with a space, so
-    that a word has the same pieces wherever it stands.
+    that a word has the same pieces everywhere.
     """
     content = read_json(existing_file(folder / "tokenizer.json"))
     if content["model"].get("type") != "BPE" or "ByteLevel" not in str(content.get("pre_tokenizer")):

@@ -1,4 +1,4 @@
-"""Join text pieces, role tags and signature tokens, in this order, into one vocabulary."""
+"""Join text pieces, role tags and signature tokens, in this order, into a vocabulary."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MAX_BITS_PER_TOKEN = 16  # more than 2^16 signature tokens per group would fill 
 class SignatureTokens:
     """How a signature is written: `bits_per_token` bits per token; the last token takes the rest.
 
-    The paper writes one bit per token, with two tokens for all positions; its ablation writes all 16 bits as one
+    The paper writes a bit per token, with two tokens for all positions; its ablation writes all 16 bits as one
     token. `positional` tokens include the number of their group, so that two groups share no token.
     """
 
@@ -48,7 +48,7 @@ class SignatureTokens:
         return list(dict.fromkeys(name for names in self.choices() for name in names))
 
     def choices(self) -> list[list[str]]:
-        """The tokens that each group can be, in counting order."""
+        """The possible tokens of each group, in counting order."""
         return [
             [self._name(group, "".join(value)) for value in product("01", repeat=width)]
             for group, width in enumerate(self.groups)
@@ -72,7 +72,7 @@ class SignatureTokens:
 
     @staticmethod
     def bits_of(token: str) -> str:
-        """The bits that one signature token writes."""
+        """The bits that a signature token writes."""
         return token.strip("<>").rpartition(":")[2]
 
     def _name(self, group: int, value: str) -> str:

@@ -1,6 +1,6 @@
 """Make batches of similar length, in an order that depends only on the seed.
 
-Batch i is always the same, so a resumed run equals an uninterrupted one, and several processes can share the work.
+Batch i is always the same, so a resumed run equals an uninterrupted run, and several processes can share the work.
 """
 
 import numpy as np
@@ -48,7 +48,7 @@ class BatchStream:
         return [batches[number] for number in draw.permutation(len(batches))]
 
     def _like_batches(self, lengths: npt.NDArray[np.int64]) -> list[list[int]]:
-        """Rows with similar lengths on both sides, each batch at most `max_tokens` when padded (or one row).
+        """Rows with similar lengths on both sides, each batch at most `max_tokens` when padded (or a single row).
 
         Sorted by what is written, then by what is read: up and down in turn, so that neighbours stay alike.
         """

@@ -9,7 +9,7 @@ from cod3s.files.disk import replaced_file
 
 
 class Log:
-    """`log.csv` of one model: a row per step and figure."""
+    """`log.csv` of a model: a row per step and figure."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,11 +33,11 @@ class Log:
 
     def series(self) -> dict[str, list[tuple[int, float]]]:
         """Each figure's values by step."""
-        found: dict[str, list[tuple[int, float]]] = {}
+        points: dict[str, list[tuple[int, float]]] = {}
         with self._path.open(newline="", encoding="utf-8") as stream:
             for row in csv.DictReader(stream):
-                found.setdefault(row["figure"], []).append((int(row["step"]), float(row["value"])))
-        return found
+                points.setdefault(row["figure"], []).append((int(row["step"]), float(row["value"])))
+        return points
 
 
 def plot_curves(log: Log, path: Path, title: str) -> None:

@@ -43,9 +43,9 @@ def lesson(
 
     For the inverse role, those are the pairs of the other relation, where the speaker began with the result:
     p(source given signature) of `effect` is learned from "EFFECT because CAUSE". A relation without an inverse
-    uses its own pairs.
+    uses only its pairs.
 
-    With the source `hidden`, the signature is all that is known of a target, so it must be read; and the plain
+    With the source `hidden`, the signature is all that is known about a target, so it must be used; and the plain
     role learns how likely a target is by itself.
     """
     name, pairs = tag(relation, role), tables[relation]

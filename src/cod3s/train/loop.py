@@ -34,7 +34,7 @@ def fit(
 
     `check` gives the validation figures of a model, `loss` among them, which decides what is best. Checkpoints
     (the best and the last) and `log.csv` are in `folder`. Returns the figures of the best weights, and whether the
-    run is finished: if it ran out of time, it can go on from its last checkpoint.
+    run is finished: if it ran out of time, it can continue from its last checkpoint.
     """
     transformers = quiet_transformers()
     pairs_per_step = pairs_per_batch * config.accumulate * _processes()
@@ -68,7 +68,7 @@ def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[A
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """The newest whole checkpoint. Its state is written last, so one that a kill cut short has none, or half."""
+    """The newest whole checkpoint. Its state is written last: a run that was killed while saving leaves none."""
     steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
     for _, path in sorted(steps.items(), reverse=True):
         with suppress(Cod3sError):
@@ -110,7 +110,7 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: in
         use_cpu=not require("torch", "train").cuda.is_available(),
         remove_unused_columns=False,
         logging_nan_inf_filter=False,
-        restore_callback_states_from_checkpoint=True,  # patience counts on over a kill
+        restore_callback_states_from_checkpoint=True,  # patience keeps counting across restarts
     )
 
 
@@ -120,7 +120,7 @@ def _processes() -> int:
 
 
 def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) -> Any:
-    """Trainer with batches in their given order (they are shuffled already) and our own validation."""
+    """Trainer with batches in the given order (they are already shuffled) and our own validation."""
 
     class Ordered(transformers.Trainer):  # type: ignore[misc]
         def _get_train_sampler(self, dataset: Any = None) -> Any:

@@ -16,7 +16,7 @@ Ids = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of one split that training reads, texts in the form that models read and write."""
+    """The columns of a split that training reads, texts in the form that models read and write."""
 
     source: list[str]
     target: list[str]
@@ -45,7 +45,7 @@ def read_rows(corpus: Path, relation: str, split: str) -> Rows:
 
 
 class Ragged:
-    """Rows of ids of any length in one flat array."""
+    """Rows of ids of any length in a flat array."""
 
     def __init__(self, rows: Iterable[list[int]]) -> None:
         lengths: list[int] = []
@@ -69,7 +69,7 @@ class Ragged:
 
 
 class PairTable:
-    """One relation's pairs of one split as ids.
+    """A relation's pairs of a split, as ids.
 
     The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role). `corpora`
     gives the share of a corpus's pairs that an epoch takes, where it is not all of them; a pair with a side that

@@ -1,11 +1,11 @@
 """The folder of a training run, which explains itself and can be resumed.
 
 run/
-  config.json     what was asked for, the corpus it was asked of, versions
+  config.json     the options, the corpus, versions
   tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
   code/           the hyperplanes of the corpus
   bins/           its bins
-  MEMBER/         one folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
+  MEMBER/         a folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
 """
 
 import shutil
@@ -26,11 +26,11 @@ from cod3s.train.config import TrainConfig
 PIECES = "tokens.model"
 SOURCE_TOKENIZER = "source.json"
 FINISHED = "finished"
-"""A file of this name marks a model that --resume has nothing more to do for."""
+"""A file of this name marks a model that is finished, so --resume skips it."""
 
 
 def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifest, resume: bool) -> None:
-    """Write what the run is made from, or check that the run to be resumed is the same one."""
+    """Write what the run is made from, or check that the run to be resumed is the same."""
     facts = {
         "config": config.record(),
         "corpus": sha256(corpus / "manifest.json"),
@@ -54,15 +54,16 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
     if not resume:
         raise Cod3sError(f"{output} holds a run already", hint="add --resume, or choose another folder")
     before = read_json(path)
-    before["config"] = {**TrainConfig().record(), **before["config"]}  # what a later version added has its default
+    # Options that a later version added have their defaults.
+    before["config"] = {**TrainConfig().record(), **before["config"]}
     if before != facts:
         raise Cod3sError(
-            f"the run in {output} has another config or corpus", hint="choose another folder for this one"
+            f"the run in {output} has another config or corpus", hint="choose another folder for this run"
         )
 
 
 def has_learned(output: Path) -> bool:
-    """Whether any model of the run has made a step that was saved."""
+    """Whether any model of the run has saved a step."""
     return any(output.glob("*/checkpoint-*")) or any(output.glob("*/figures.json"))
 
 

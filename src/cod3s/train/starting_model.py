@@ -95,7 +95,7 @@ class StartingModel:
         if len(names) > 1 or open_vocabulary(folder / "tokens.model", facts).tokens != self.vocabulary.tokens:
             raise Cod3sError(
                 f"the bundle {facts.name} has other relations, roles or signature tokens than this run",
-                hint="prepare and train for the same ones, or start from the model that the bundle started from",
+                hint="prepare and train with the same, or start from the model that the bundle started from",
             )
         code, _ = load_code(folder / "code")
         if not (

@@ -1,4 +1,4 @@
-"""Turn examples into padded tensors, one batch at a time."""
+"""Turn examples into padded tensors, batch by batch."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -18,8 +18,8 @@ from cod3s.train.tensors import TensorBatches
 def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabulary) -> dict[str, float]:
     """`ROLE_text_loss`, `ROLE_signature_loss`, `ROLE_bit_accuracy` where they apply, and `loss`, the mean of all.
 
-    Bits are judged one signature token at a time with the true ones before it given, the argmax among signature
-    tokens; `loss` is the mean over all tokens that the roles write.
+    Bits are judged token by token, given the true tokens before: the likeliest signature token counts.
+    `loss` is the mean over all tokens that the roles write.
     """
     torch = require("torch", "train")
     was_training = model.training

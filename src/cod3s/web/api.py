@@ -20,7 +20,7 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of
 from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.together import Together
 
-UNSEEN_GROUP = 10  # bins written together where nobody sees the parts: cheaper, and still stoppable in between
+UNSEEN_GROUP = 10  # bins written together when the parts are not shown: cheaper, and still stoppable in between
 _REASONS = {
     403: "The request comes from a page of another origin, or under a name that the server does not go by.",
     408: "The body came too slowly.",
@@ -28,7 +28,7 @@ _REASONS = {
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",
     501: "The server lacks an optional library that this needs.",
-    503: "Too many requests are waiting, or this one waited too long; Retry-After says when to try again.",
+    503: "Too many requests are waiting, or this request waited too long; Retry-After says when to try again.",
     504: "The answer took too long.",
 }
 
@@ -58,7 +58,7 @@ def _add_answers(
 
     @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Response:
-        """The same, sent as it is made: a line with the chosen signatures, one per answer, one with the record.
+        """The same, sent as it is made: first the chosen signatures, then a line per answer, then the record.
 
         The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error.
         """
@@ -91,7 +91,7 @@ def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None
         signature: Annotated[str, Path(pattern=f"^[01]{{{facts.bits}}}$", description="The bin's bits.")],
         relation: Annotated[str, of_relation],
     ) -> BinReply:
-        """The contents of one bin, and the populated bins nearest to it."""
+        """The contents of a bin, and the populated bins nearest to it."""
         return explorer.bin(signature, relation)
 
     @router.get("/api/map", responses=_errors(422))
@@ -116,7 +116,7 @@ def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
 
 
 def _unless_gone(result: Any) -> Any:
-    """The result; if the client went away before there was one, a status that nobody will read."""
+    """The result; if the client went away before it was there, a status that nobody will read."""
     return Response(status_code=499) if result is None else result
 
 

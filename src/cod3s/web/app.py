@@ -35,7 +35,7 @@ def create_app(
 ) -> ASGIApp:
     """The explorer of the generator's bundle, to be served on `host`.
 
-    It answers to that host, to this machine's local names and to `allowed_hosts`. Its own page and the pages of
+    It answers to that host, to this machine's local names and to `allowed_hosts`. Its page and the pages of
     `origins` may call the API; others may not.
     """
     limits = limits or Limits()
@@ -45,7 +45,7 @@ def create_app(
         title="cod3s",
         version=__version__,
         description="Answers that mean different things.",
-        docs_url=None,  # FastAPI's own pages load scripts from a CDN; `api_page` needs nothing from elsewhere
+        docs_url=None,  # FastAPI's pages load scripts from a CDN; `api_page` needs nothing from elsewhere
         redoc_url=None,
     )
     app.include_router(api_routes(explorer, queue, limits, generator.facts))

@@ -9,7 +9,7 @@ from threading import Lock
 from cod3s import __version__
 from cod3s.bins import Atlas, open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.config import DEFAULT
+from cod3s.decode.decode_config import DEFAULT
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
@@ -29,7 +29,7 @@ NEIGHBOURS = 12  # of a bin
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many answers of each system say something that no earlier one says, and what measured it."""
+    """How many answers of each system say something that no earlier answer says, and what measured it."""
 
     cod3s: int
     s2s: int
@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Explorer:
-    """One bundle with all that clients may ask of it; safe to share between threads. Encoders open when needed."""
+    """A bundle and all that clients may ask of it; safe to share between threads. Encoders open when needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
@@ -175,7 +175,7 @@ class Explorer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's encoder, or the one of the base install where its extra is missing."""
+        """The bundle's encoder, or the base install's where its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):
@@ -187,6 +187,6 @@ class Explorer:
 
 
 def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:
-    """How many of the completed statements do not paraphrase an earlier one."""
+    """How many of the completed statements do not paraphrase an earlier statement."""
     statements = [complete(template, answers.source, answer.text) for answer in answers]
     return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0

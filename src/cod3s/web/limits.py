@@ -13,10 +13,10 @@ _limit = partial(option, least=1, panel="Limits")
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one server; only `waiting` may be 0."""
+    """The limits of a server; only `waiting` may be 0."""
 
     at_once: int = _limit(2, "Requests worked on at once.")
-    waiting: int = option(32, "Requests that may wait.", least=0, panel="Limits")  # the next one must try again
+    waiting: int = option(32, "Requests that may wait.", least=0, panel="Limits")  # others must try again
     together: int = _limit(40, "Answers of waiting requests with the same options that are decoded together.")
     seconds: float = option(30.0, "Time to wait, and again to be worked on.", above=0, panel="Limits")
     text: int = _limit(300, "Characters per sentence.", flags=("--max-text",))

@@ -1,6 +1,6 @@
 """The queue of requests for the engine: a few are worked on, some may wait, and each has a time limit.
 
-Work runs in threads, one step at a time, so that the server keeps listening and can stop between two steps.
+Work runs in threads, step by step, so that the server keeps listening and can stop between two steps.
 """
 
 import json
@@ -18,7 +18,7 @@ from cod3s.errors import Cod3sError
 from cod3s.serving.refusals import RefusedError, explain
 from cod3s.web.limits import Limits
 
-RETRY_SECONDS = 2  # what a refused client is told to wait
+RETRY_SECONDS = 2  # how long a refused client is told to wait
 _log = logging.getLogger("cod3s.web")
 
 Event = dict[str, Any]
@@ -40,8 +40,8 @@ class WorkQueue:
         self.taken = 0  # requests at work and waiting
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place in the queue; an error if it is full."""
+    def waiting(self) -> Iterator[None]:
+        """Count a request as waiting or at work; an error if the queue is full."""
         if self.taken >= self._capacity:
             raise _busy()
         self.taken += 1
@@ -52,7 +52,7 @@ class WorkQueue:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait until the engine is free for one more, however long it takes."""
+        """Wait until the engine is free for another request, however long it takes."""
         await self._free.acquire()
         try:
             yield
@@ -66,7 +66,7 @@ class WorkQueue:
         Waiting does not count against the time for the work: otherwise a long queue would give turns to requests
         that have no time left, and all work would be wasted.
         """
-        with self.place():
+        with self.waiting():
             await self.within_waiting(self._free.acquire())
             try:
                 with self._working():
@@ -144,7 +144,7 @@ async def while_connected(receive: Receive, work: Callable[[], Awaitable[Result]
 class JsonLines(Response):
     """Sends each event of the work as a line of JSON, as soon as it is made.
 
-    The first byte is sent after the request had its turn, so a refusal still has its own status; later errors
+    The first byte is sent after the request had its turn, so a refusal still has a status of its own; later errors
     are sent as a line.
     """
 

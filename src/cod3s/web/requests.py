@@ -1,6 +1,6 @@
 """The models of request bodies, checked by pydantic and described by OpenAPI.
 
-The options of a question are derived from the fields of DecodeConfig; `bounded` adds one server's limits and the
+The options of a question are derived from the fields of DecodeConfig; `bounded` adds a server's limits and the
 names of its bundle.
 """
 
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
@@ -39,14 +39,14 @@ def _served_system(name: str) -> str:
 
 
 class Body(BaseModel):
-    """What all bodies have in common: no field that is not named, and nothing read as what it is not."""
+    """What all bodies have in common: no unknown fields, and no conversion between types."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _take_whole_numbers(cls, values: Any) -> Any:
-        """JSON knows one kind of number: 3.0 is as good as 3."""
+        """JSON has only one kind of number: 3.0 is as good as 3."""
         if not isinstance(values, dict):
             return values
         return {
@@ -89,11 +89,11 @@ class Question(_WithOptions):
 
 
 class GenerateRequest(Question):
-    """A question to one system, or for the bins that are named."""
+    """A question to a system, or for bins named by the client."""
 
     system: Annotated[str, AfterValidator(_served_system)] = Field(
         "cod3s",
-        description="The system that answers: one of those that /api/info lists, or another of docs/decoding.md.",
+        description="The system that answers: any that /api/info lists, or another of docs/decoding.md.",
         examples=[*ENGINE_SYSTEMS],
     )
     signatures: list[str] | None = Field(None, min_length=1, description="Write in these bins.")
@@ -136,7 +136,7 @@ def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Mode
 
 
 def _at_most(limit: int, field: FieldInfo) -> tuple[Any, Any]:
-    """A whole number's field with one more bound, which its default keeps too."""
+    """An integer field with a further bound, which also limits its default."""
     (least,) = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
     return int, Field(min(field.default, limit), ge=least, le=limit, description=field.description)
 

@@ -1,4 +1,4 @@
-"""Decode waiting requests with the same settings together; each keeps its own time limit and may leave."""
+"""Decode waiting requests with the same settings together; each keeps its time limit and may leave."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class _Member(Generic[Asked, Result]):
 
 @dataclass(eq=False)
 class _Group(Generic[Asked, Result]):
-    """Requests that will be decoded together once one of them has a turn at the engine."""
+    """Requests that will be decoded together once any of them has a turn at the engine."""
 
     key: Hashable
     members: list[_Member[Asked, Result]] = field(default_factory=list)
@@ -37,8 +37,8 @@ class _Group(Generic[Asked, Result]):
 class Together(Generic[Asked, Result]):
     """Groups the requests that wait in `queue`.
 
-    `alone` answers one request in steps, of which the last is the result, and can be stopped between them;
-    `batch` answers several in one step, with the same results.
+    `alone` answers a single request in steps, of which the last is the result, and can be stopped between them;
+    `batch` answers several in a single step, with the same results.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Together(Generic[Asked, Result]):
         return await while_connected(receive, lambda: self._finish(asked, key, most))
 
     async def _finish(self, asked: Asked, key: Hashable, most: int) -> Result | None:
-        with self._queue.place():
+        with self._queue.waiting():
             group, member = self._join(asked, key, most)
             failure: Exception | None = None
             try:
@@ -79,7 +79,7 @@ class Together(Generic[Asked, Result]):
     def _join(
         self, asked: Asked, key: Hashable, most: int
     ) -> tuple[_Group[Asked, Result], _Member[Asked, Result]]:
-        """A place in a group that still waits and has room, else in a new one."""
+        """Join a group that still waits and has room, or else a new group."""
         member: _Member[Asked, Result] = _Member(asked)
         for group in self._waiting:
             if group.key == key and len(group.members) < most:
@@ -96,14 +96,14 @@ class Together(Generic[Asked, Result]):
             self._waiting.remove(group)
 
     async def _lead(self, group: _Group[Asked, Result]) -> None:
-        """Wait for a turn; the first member of the group that gets one works for all of them."""
+        """Wait for a turn; the first member of the group that gets a turn works for all of them."""
         async with self._queue.slot():
             if group.started.is_set():
                 return
             self._waiting.remove(group)
             group.started.set()
             members = tuple(group.members)
-            # Work for several is not given up because one of them leaves.
+            # Work for several is not given up because one client leaves.
             with anyio.CancelScope(shield=len(members) > 1):
                 await self._work(members)
             group.done.set()
@@ -119,7 +119,7 @@ class Together(Generic[Asked, Result]):
             member.error = error
 
     def _answer_all(self, members: Sequence[_Member[Asked, Result]]) -> None:
-        """Fill in the results. If something is wrong with one request, each is answered alone."""
+        """Fill in the results. If something is wrong with a request, each is answered alone."""
         try:
             results = self._batch([member.asked for member in members])
         except Cod3sError:

@@ -1,7 +1,7 @@
 """Ask a server that speaks the OpenAI-compatible API: completions or chat completions. Extra `http`.
 
 OpenAI, vLLM, llama.cpp, Ollama and others speak it, with differences that are handled here: Ollama ignores `n` and
-returns one choice, and older llama.cpp servers refuse it.
+returns a single choice, and older llama.cpp servers refuse it.
 """
 
 import re

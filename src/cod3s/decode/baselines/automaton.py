@@ -1,7 +1,7 @@
-"""Disjunctive constraints as automata: how far a text has come towards holding one alternative of each set.
+"""Disjunctive constraints as automata: how far a text has come towards holding an alternative of each set.
 
 A set's alternatives form a trie with the failure links of Aho and Corasick (1975), so shared beginnings are
-followed together and a match that breaks falls back to the longest one that still holds. State 0 of every row
+followed together and a match that breaks falls back to the longest that still holds. State 0 of every row
 means: held for good.
 """
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cod3s.errors import Cod3sError
 
 Alternatives = Sequence[Sequence[int]]
-"""One constraint: token sequences, one of which the text must hold."""
+"""A constraint: token sequences, any of which the text must hold."""
 
 Ints = npt.NDArray[np.int64]
 HELD = 0
@@ -44,10 +44,10 @@ def build_automata(rows: Sequence[Sequence[Alternatives]]) -> Automata:
 
 
 def _row(sets: Sequence[Alternatives]) -> Automata:
-    """The tables of one row, without the dimension of rows."""
+    """The tables of a row, without the dimension of rows."""
     for alternatives in sets:
         if not alternatives or not all(alternatives):
-            raise Cod3sError("a constraint needs alternatives of one token or more each")
+            raise Cod3sError("a constraint needs alternatives of at least 1 token each")
     tokens = [-1, *sorted({token for alternatives in sets for sequence in alternatives for token in sequence})]
     column = {token: number for number, token in enumerate(tokens)}
     steps = [np.zeros((1, len(tokens)), np.int64)]  # what is held stays held
@@ -70,7 +70,7 @@ def _row(sets: Sequence[Alternatives]) -> Automata:
 
 
 def _set(alternatives: list[list[int]], columns: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """The automaton of one set: (states, columns) next states, and which states end an alternative."""
+    """The automaton of a set: (states, columns) next states, and which states end an alternative."""
     children: list[dict[int, int]] = [{}]
     ends = [False]
     for alternative in alternatives:

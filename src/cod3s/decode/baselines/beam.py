@@ -1,7 +1,7 @@
 """The loop of beam searches on torch: step, choose, set aside what ended, until nothing better can come.
 
-A request has one or more lists of hypotheses (the groups of diverse beam search); tensors are (lists, width, …),
-the lists of one request side by side.
+A request has at least one list of hypotheses (the groups of diverse beam search); tensors are (lists, width, …),
+the lists of a request side by side.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ MAX_BEAMS = 512  # hypotheses that step together: more fill the caches of a proc
 
 @dataclass(frozen=True)
 class Choice:
-    """Continuations best first, (lists, n) each; a score of -inf marks one that does not exist."""
+    """Continuations best first, (lists, n) each; a score of -inf marks a missing continuation."""
 
     scores: Any
     parents: Any  # which hypothesis of the list it continues
@@ -34,7 +34,7 @@ class Chooser(Protocol):
         """Twice the list's width of continuations, so that enough go on where half of them end.
 
         `log_probs` (lists, width, vocabulary) of the next token; `scores` (lists, width) so far; `left` is how
-        many tokens may follow this one.
+        many tokens may follow this token.
         """
 
     def follow(self, parents: Any, tokens: Any) -> None:
@@ -104,7 +104,7 @@ def search(
     """For every request, for each of its lists, the finished hypotheses, best first by log-probability per token.
 
     `chooser` makes the chooser of a batch from the requests' numbers. A list is done when it holds `width`
-    finished hypotheses and, unless `stop_when_full`, no running one is better than the worst of them so far.
+    finished hypotheses and, unless `stop_when_full`, no running hypothesis is better than the worst of them.
     """
     if width < 1 or max_tokens < 1:
         raise Cod3sError(
@@ -129,7 +129,7 @@ def continuing(choice: Choice, end: int, width: int) -> Any:
 
 
 def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Iterator[list[int]]:
-    """Numbers of requests that go together: prefixes of one length, sources of similar length."""
+    """Numbers of requests that go together: prefixes of equal length, sources of similar length."""
     lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
     order = sorted(range(len(requests)), key=lambda number: lengths[number])
     batch: list[int] = []
@@ -146,7 +146,7 @@ _Tensors = TypeVar("_Tensors", _Running, _Finished)
 
 
 class _Search:
-    """The search for one batch of requests."""
+    """The search for a batch of requests."""
 
     def __init__(
         self, model: TorchModel, requests: Sequence[Request], chooser: Chooser, *, lists: int, width: int
@@ -179,7 +179,7 @@ class _Search:
         nothing, zero = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.long)
         blank = torch.zeros((*shape, max_tokens), dtype=torch.long)
         scores = nothing.clone()
-        scores[:, 0] = 0.0  # all hypotheses begin alike, so only one of them counts
+        scores[:, 0] = 0.0  # all hypotheses begin alike, so only the first counts
         return _Running(scores, torch.zeros(shape), zero, blank), _Finished(
             nothing, torch.zeros(shape), zero, blank
         )
@@ -187,7 +187,7 @@ class _Search:
     def _step(
         self, running: _Running, finished: _Finished, step: int, max_tokens: int
     ) -> tuple[_Running, _Finished]:
-        """Every list continued by one token, and what ended with it."""
+        """Every list continued by a token, and what ended with it."""
         log_probs = self._decoding.log_probs.view(*running.scores.shape, -1)
         choice = self._chooser.choose(log_probs, running.scores, max_tokens - step)
         added = log_probs.flatten(1).gather(1, choice.parents * log_probs.shape[2] + choice.tokens)

@@ -1,6 +1,6 @@
 """Lexically constrained beam search with disjunctive positive constraints, by dynamic beam allocation.
 
-Hypotheses hold one alternative of each set that their request comes with. The beam is shared out among banks, the
+Hypotheses hold an alternative of each set that their request comes with. The beam is shared out among banks, the
 hypotheses that lack equally many tokens (Post and Vilar 2018, arXiv 1804.06609), all sentences of a batch at once
 (Hu et al. 2019, NAACL); sets of alternatives are those of Li et al. 2020 (IJCAI).
 """
@@ -28,7 +28,7 @@ def constrained_beam_search(
     max_tokens: int,
     boundaries: Sequence[bool] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Up to `best` hypotheses per request, each with one alternative of every set in `constraints[request]`.
+    """Up to `best` hypotheses per request, each with an alternative of every set in `constraints[request]`.
 
     `boundaries[token]` says that a word is over when this token follows: an alternative then counts only as whole
     words ("fire" is not held by "fired"). Without it any sequence of tokens counts. Where `max_tokens` leaves no
@@ -69,7 +69,7 @@ class _Banks:
         values = totals.gather(1, columns)
         repeated = torch.zeros_like(values, dtype=torch.bool)
         repeated[:, 1:] = columns[:, 1:] == columns[:, :-1]
-        # A text that ends must lack nothing, and one that goes on must have room for what it lacks.
+        # A text that ends must lack nothing, and a text that goes on must have room for what it lacks.
         hopeless = least > torch.where(tokens == self._end, 0, left)
         values = values.masked_fill(repeated | hopeless, -torch.inf)
         order = _round_robin(values, bank=enough, late=enough > left)[:, : 2 * width]
@@ -103,7 +103,7 @@ class _Banks:
     def _lack(self, states: Any) -> tuple[Any, Any]:
         """(lists, n) each: the fewest tokens that these hypotheses lack, and a number that surely suffices.
 
-        What suffices is the sum over all sets that are not held, less the progress in the nearest one: only one
+        What suffices is the sum over all sets that are not held, less the progress in the nearest set: only one
         word at a time is sure to be finished before the next begins. So some token always lowers it, whereas a sum
         of what is missing in each set can get stuck (of "fire" and "fireman", each undoes the other).
         """

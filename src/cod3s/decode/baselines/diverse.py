@@ -30,15 +30,15 @@ def diverse_beam_search(
     group_beam: int = GROUP_BEAM,
     penalty: float = PENALTY,
 ) -> list[list[Hypothesis]]:
-    """Up to `best` different hypotheses per request: the best one of each group in turn, then the second ones.
+    """Up to `best` different hypotheses per request: the best of each group in turn, then the second best.
 
     Groups rank by log-probability less penalties, per token; the hypotheses report the log-probability alone. With
-    one group it is plain beam search.
+    a single group it is plain beam search.
     """
     if groups < 1 or penalty < 0:
         raise Cod3sError(
             f"{groups} groups with a penalty of {penalty} cannot be searched",
-            hint="ask for one group or more, and a penalty of 0 or more",
+            hint="ask for at least 1 group, and a penalty of 0 or more",
         )
     rows = search(
         model,
@@ -63,7 +63,7 @@ def in_turn(lists: Iterable[Sequence[Hypothesis]]) -> list[Hypothesis]:
 
 
 class _Groups:
-    """Chooses for one group after the other; the lists of a request are its groups."""
+    """Chooses for each group in turn; the lists of a request are its groups."""
 
     def __init__(self, groups: int, penalty: float, end: int) -> None:
         self._groups, self._penalty, self._end = groups, penalty, end

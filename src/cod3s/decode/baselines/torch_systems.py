@@ -1,7 +1,7 @@
 """The systems that run on torch weights: `dbs` and `dpc`.
 
-`dbs` is diverse beam search with one group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
-that targets of the source are likely to hold, and searches once per word for a text that holds one of its forms.
+`dbs` is diverse beam search with a group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
+that targets of the source are likely to hold, and searches once per word for a text that holds any of its forms.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
 from cod3s.decode.choice import keep_suitable
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.errors import require
@@ -28,7 +28,7 @@ _INSIDE_A_WORD = re.compile(r"[\w'’]")
 
 
 class TorchSystems:
-    """The systems of one bundle; a model is opened when it is first asked for, and kept."""
+    """The systems of a bundle; a model is opened when it is first asked for, and kept."""
 
     def __init__(self, models: BundleModels) -> None:
         self._models = models
@@ -43,7 +43,7 @@ class TorchSystems:
         return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
 
     def _diverse(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
-        """The baseline's beam in k groups: as many hypotheses as `s2s` has, spent on being different."""
+        """The baseline's beam in k groups: as many hypotheses as `s2s`, but in groups that differ."""
         from cod3s.decode.baselines.diverse import diverse_beam_search
 
         model = self._models.plain(relation)
@@ -120,7 +120,7 @@ class TorchSystems:
 
 
 class _Answers:
-    """The answers to one source, each text once, in the order in which they came."""
+    """The answers to a source, each text once, in the order in which they came."""
 
     def __init__(self, vocabulary: Vocabulary, config: DecodeConfig, source: str) -> None:
         self._vocabulary, self._config, self._source = vocabulary, config, source

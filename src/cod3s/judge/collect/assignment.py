@@ -28,7 +28,7 @@ class Assignment:
 
     @property
     def total(self) -> int:
-        """How many statements one rater gets, as long as there are enough to rate."""
+        """How many statements a rater gets, as long as there are enough to rate."""
         return min(self.per_rater, len(self.items)) + len(self.checks)
 
     def next(self, rater: str, assigned: Sequence[str], load: Mapping[str, int]) -> str | None:
@@ -51,7 +51,7 @@ class Assignment:
         return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
 
     def check_positions(self, rater: str) -> set[int]:
-        """The positions of the checks for `rater`, from 1: a random one in each of as many equal stretches."""
+        """The positions of the checks for `rater`, from 1: one at random in each of as many equal stretches."""
         generator = random.Random(f"{self.seed} {rater} places")
         number = len(self.checks)
         bounds = [round(stretch * self.total / number) for stretch in range(number + 1)] if number else []

@@ -90,7 +90,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one snapshot of the database and changes nothing."""
+        """A transaction that sees a snapshot of the database and changes nothing."""
         with self._engine.connect() as connection, connection.begin():
             yield connection
 
@@ -98,7 +98,7 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """A transaction without any concurrent writer: what it reads stays true until it commits.
 
-        One lock for all writers is enough: a rating takes one write to the disk, and people click more slowly.
+        One lock for all writers is enough: a rating is one write to the disk, and people click more slowly.
         """
         with self._turn, self._engine.connect().execution_options(writing=True) as connection, connection.begin():
             if self._engine.dialect.name == "postgresql":

@@ -62,7 +62,7 @@ class RatingService:
         return self._admit(Rater(new_id(), PAGE, timestamp(), name=clean(name)))
 
     def join_from_prolific(self, participant: str, session: str) -> str:
-        """Admit a participant from Prolific, who stays one rater however often they come."""
+        """Admit a participant from Prolific, who stays the same rater however often they come."""
         return self._admit(Rater(new_id(), PROLIFIC, timestamp(), external=participant, session=session))
 
     def rater(self, token: str) -> Rater | None:

@@ -1,6 +1,6 @@
 """The store of a study: its raters, the items assigned to each, and their ratings with every revision.
 
-Every method is one transaction: when it returns, what it wrote is on the disk.
+Every method is a transaction: when it returns, what it wrote is on the disk.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -198,7 +198,7 @@ def _load(connection: Connection, free_before: str) -> dict[str, int]:
 
 
 def _rate(connection: Connection, rating: Rating) -> None:
-    """Save a rating instead of the rater's earlier one; a key that was saved before changes nothing."""
+    """Save a rating instead of the rater's earlier rating; a key that was saved before changes nothing."""
     revisions = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
     if rating.key and connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).first():
         return

@@ -1,7 +1,7 @@
 """The server of a study: pages for raters and the administrator, and their JSON API.
 
 Tokens are sent in the Authorization header. In links they come after the #, which browsers never send, so no log
-along the way holds one. There are no cookies, so no other site can act in a rater's name.
+along the way holds a token. There are no cookies, so no other site can act in a rater's name.
 """
 
 import time
@@ -119,7 +119,7 @@ class Throttle:
         self._turn = Lock()
 
     def passes(self) -> bool:
-        """Whether one more may pass now; if so, it is counted."""
+        """Whether a further request may pass now; if so, it is counted."""
         with self._turn:
             now = self._clock()
             while self._passed and self._passed[0] <= now - 60:

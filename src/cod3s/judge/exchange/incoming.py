@@ -19,7 +19,7 @@ _NAMED = 5  # bad rows that a message lists
 
 @dataclass(frozen=True)
 class Incoming:
-    """One rating of a file; `event` tells repeated ratings of an item by one rater apart."""
+    """A rating in a file; `event` tells repeated ratings of an item by the same rater apart."""
 
     location: str  # for messages, such as "line 7"
     rater: str

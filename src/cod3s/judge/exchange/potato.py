@@ -1,7 +1,7 @@
 """Export a study as a project of Potato, the annotation tool, and import its annotations.
 
-The config is for Potato 2. The reader takes its `user_state.json` files (one per annotator), its export
-`annotations.jsonl`, and the `annotated_instances.jsonl` of Potato 1: one file, or the folder of all annotators.
+The config is for Potato 2. The reader takes its `user_state.json` files (a file per annotator), its export
+`annotations.jsonl`, and the `annotated_instances.jsonl` of Potato 1: a file, or the folder of all annotators.
 """
 
 import json

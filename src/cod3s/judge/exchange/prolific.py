@@ -20,7 +20,7 @@ from cod3s.judge.study.folder import CHECK, Item, Rater, Study
 
 STUDY, PARTICIPANTS = "prolific-study.json", "participants.csv"
 _PLACEHOLDERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-_SECONDS = 9.0  # per statement, to read and choose: a guess that the study's owner may correct
+_SECONDS = 9.0  # per statement, to read and choose: an estimate that the study's owner may correct
 _COLUMNS = ("participant_id", "session_id", "finished", "ratings", "minutes", "checks_failed", "excluded_because")
 
 

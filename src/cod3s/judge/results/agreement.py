@@ -17,7 +17,7 @@ NO_VARIATION = "undefined: all raters gave the same score to everything, which s
 
 @dataclass(frozen=True)
 class Agreement:
-    """Alpha with its interval; if `alpha` is None, `words` say why it is undefined."""
+    """Alpha with its interval; if `alpha` is None, `words` says why it is undefined."""
 
     alpha: float | None
     low: float | None

@@ -12,7 +12,7 @@ import numpy as np
 
 from cod3s import __version__
 from cod3s.errors import Cod3sError
-from cod3s.evaluate.summary import FIRST, Figure, rounded
+from cod3s.evaluate.summary import Figure, Interval, in_paper_order, rounded
 from cod3s.judge.results.agreement import Agreement, agreement
 from cod3s.judge.results.figures import FIGURES, RatedAnswer, set_figures
 from cod3s.judge.results.raters import RaterReport, report_raters
@@ -26,25 +26,22 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True)
 class SystemFigures:
-    """One system on one relation: its figures, and the number of sources behind each."""
+    """A system on a relation: its figures, and the number of sources behind each."""
 
     figures: Mapping[str, Figure]
     sources: Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class GoldFigure:
-    """The mean score of the right or of the wrong alternatives, with its interval."""
+class GoldFigure(Interval):
+    """The mean score of the right or of the wrong alternatives."""
 
-    mean: float
-    low: float
-    high: float
     items: int
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of one group of raters."""
+    """The results of a group of raters."""
 
     raters: int
     ratings: int
@@ -58,8 +55,7 @@ class Results:
     @property
     def relations(self) -> list[str]:
         """Effects before causes, as in the paper; then others by name."""
-        names = sorted({*self.systems, *self.gold})
-        return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        return in_paper_order(sorted({*self.systems, *self.gold}))
 
     def record(self) -> dict[str, Any]:
         """The results as in metrics.json."""

@@ -1,4 +1,4 @@
-"""The figures of one set of rated answers: a system's answers to one source with their ratings.
+"""The figures of a set of rated answers: a system's answers to a source with their ratings.
 
 They are those of the paper's table 4: the score of the likeliest answer, the mean and the maximum of the three
 likeliest, and, of ten, the maximum and the mean of the three best. The maximum of noisy means is too high, and
@@ -55,7 +55,7 @@ def set_figures(answers: Sequence[RatedAnswer]) -> dict[str, float]:
     | fewer than n answers | those that exist count as the first n |
     | no answer of rank 1 | no top 1 |
     | answers without ranks | no top 1; the first three only if there are no more than three |
-    | an answer with one rating | nothing held out |
+    | an answer with a single rating | nothing held out |
     """
     figures = {}
     small, large = first(answers, SMALL), first(answers, LARGE)
@@ -83,7 +83,7 @@ def best_mean(means: Sequence[float], number: int) -> float:
 
 
 def held_out_mean(answers: Sequence[RatedAnswer], number: int) -> float | None:
-    """As `best_mean`, but each rating in turn scores what the others chose; None if an answer has one rating."""
+    """As `best_mean`, but each rating in turn scores what the others chose; None if an answer has only one."""
     fewest = min(len(answer.scores) for answer in answers)
     if fewest < 2:
         return None

@@ -127,8 +127,9 @@ def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
         for number, name in enumerate(shown):
             score, (colour, mark) = figures[name], MARKS[name]
             height = row + (number - (len(shown) - 1) / 2) * 0.16
-            error = [[max(0.0, score.mean - score.low)], [max(0.0, score.high - score.mean)]]
-            axes.errorbar([score.mean], [height], xerr=error, fmt=mark, color=colour, markersize=5, elinewidth=1.2)
+            axes.errorbar(
+                [score.mean], [height], xerr=score.error, fmt=mark, color=colour, markersize=5, elinewidth=1.2
+            )
 
 
 def _band(axes: Any, gold: GoldFigure, colour: str, name: str) -> None:

@@ -9,18 +9,17 @@ from collections.abc import Mapping, Sequence
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
 from cod3s.evaluate.report_tables import (
     ARROWS,
-    EMPTY,
     NOTHING,
     Cell,
     Part,
     Table,
     figure_text,
+    interval_cell,
     table_row,
     title_of,
 )
-from cod3s.evaluate.summary import Figure
 from cod3s.judge.results.agreement import Agreement
-from cod3s.judge.results.analysis import Analysis, GoldFigure, Results
+from cod3s.judge.results.analysis import Analysis, Results
 from cod3s.judge.results.figures import FIGURES, HELD_OUT, figure_labels
 from cod3s.judge.study.folder import RIGHT, WRONG
 
@@ -29,7 +28,7 @@ GOLD_NAMES = {RIGHT: "gold: right", WRONG: "gold: wrong"}
 
 
 def all_tables(analysis: Analysis) -> list[Table]:
-    """Every table with at least one row."""
+    """Every table that has rows."""
     results = analysis.results
     tables = [plausibility_table(results, relation, counted(analysis)) for relation in results.relations]
     tables += [held_out_table(results, relation) for relation in results.relations]
@@ -48,7 +47,7 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
     for name, system in systems.items():
-        figures = [_interval(system.figures.get(figure)) for figure in shown]
+        figures = [interval_cell(system.figures.get(figure), 2) for figure in shown]
         paper = [_published(PLAUSIBILITY.get(name, {}), relation, shown)] if published else []
         rows.append(table_row(name, *figures, max(system.sources.values(), default=0), *paper))
     for label, figure in gold.items():
@@ -56,7 +55,7 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
         paper = (
             [Cell((Part(f"{PLAUSIBILITY_OF_GOLD[label][relation]:.1f}"),), published=True)] if published else []
         )
-        rows.append(table_row(GOLD_NAMES[label], _interval(figure), *blanks, figure.items, *paper))
+        rows.append(table_row(GOLD_NAMES[label], interval_cell(figure, 2), *blanks, figure.items, *paper))
     labels = figure_labels(results.most_answers)
     columns = ("system", *(labels[name] for name in shown), "sources", *(["paper"] if published else []))
     note = (
@@ -72,7 +71,7 @@ def held_out_table(results: Results, relation: str) -> Table:
     """The maxima without their optimistic bias."""
     names = [name for name in FIGURES if name.endswith(HELD_OUT)]
     rows = [
-        table_row(name, *(_interval(system.figures.get(figure)) for figure in names))
+        table_row(name, *(interval_cell(system.figures.get(figure), 2) for figure in names))
         for name, system in results.systems.get(relation, {}).items()
         if any(figure in system.figures for figure in names)
     ]
@@ -138,13 +137,6 @@ def rater_table(analysis: Analysis) -> Table:
 def counted(analysis: Analysis) -> str:
     """The raters behind the main figures."""
     return "without excluded raters" if analysis.excluded else "all raters"
-
-
-def _interval(figure: Figure | GoldFigure | None) -> Cell:
-    if figure is None:
-        return EMPTY
-    strong = isinstance(figure, Figure) and figure.near_best
-    return Cell((Part(f"{figure.mean:.2f} ({figure.low:.2f}–{figure.high:.2f})", strong),))
 
 
 def _published(scores: Mapping[str, Mapping[str, float]], relation: str, shown: Sequence[str]) -> Cell:

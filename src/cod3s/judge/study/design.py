@@ -76,7 +76,7 @@ class Made:
 
 
 def raters_needed(study: Study, items: Sequence[Item]) -> int:
-    """The smallest number of raters who can rate every item often enough; it may take one more to fill a gap."""
+    """The smallest number of raters who can rate every item often enough; it may take another to fill a gap."""
     rated = sum(item.kind != CHECK for item in items)
     return ceil(rated * study.raters_per_item / study.per_rater)
 

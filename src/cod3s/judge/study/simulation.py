@@ -48,7 +48,7 @@ class Simulation:
     ratings: tuple[Rating, ...]
     truths: Mapping[str, float]  # by item; checks have none
     levels: Mapping[str, float]  # by system, the worst first
-    alpha: float | None  # expected over all items but checks, all raters; None with one rater per item
+    alpha: float | None  # expected over all items but checks, all raters; None with a single rater per item
 
 
 def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
@@ -57,7 +57,7 @@ def simulate(study: Study, items: Sequence[Item], crowd: Crowd) -> Simulation:
         raise Cod3sError(
             f"cannot simulate {crowd.raters} raters, {crowd.careless} of them careless, with noise "
             f"{crowd.noise:g} and bias {crowd.bias:g}",
-            hint="use at least one rater, no more careless raters than raters, and no negative noise or bias",
+            hint="use at least 1 rater, no more careless raters than raters, and no negative noise or bias",
         )
     top = len(study.scale) - 1
     levels = system_levels(items, top=top)

@@ -96,7 +96,7 @@ def choose_questions(
 def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], seed: int) -> list[Item]:
     """All items in the study's order, with ids that do not reveal where they come from.
 
-    An answer that is also a gold alternative remains one item and takes over the label.
+    An answer that is also a gold alternative remains a single item and takes over the label.
     """
     by_statement = {item.statement: item for item in (*checks, *answers)}
     for item in gold:
@@ -113,7 +113,7 @@ def _check_sources_are_unique(system: str, sets: Iterable[AnswerSet]) -> None:
     if twice:
         raise Cod3sError(
             f"{system} answers {len(twice)} sources more than once, such as {twice[0]!r}",
-            hint="use one file per system, or name the systems in the field `system`",
+            hint="use a file per system, or name the systems in the field `system`",
         )
 
 

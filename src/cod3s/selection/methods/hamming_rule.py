@@ -1,6 +1,6 @@
 """Method `signatures`: the paper's rule. Keep the best of each bin, and of the bins those that lie apart.
 
-Linear in the candidates: each is compared with the chosen ones alone, by popcount.
+Linear in the candidates: each is compared with the chosen rows alone, by popcount.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ _BLOCK = 65_536
 def choose_apart(pool: Pool, k: int, *, min_hamming: int, strict: bool = False) -> Rows:
     """Rows that differ in more than `min_hamming` bits, best first; unless `strict`, filled up to k.
 
-    The filling takes the row that lies farthest from all chosen ones, the better one on a tie. The paper fills up
-    in rank order instead; but what ranks highest among the dropped is what resembles a kept one most.
+    Each added row is the farthest from all chosen rows, the better on a tie. The paper fills up
+    in rank order instead; but the highest of the dropped rows resemble the kept rows most.
     """
     kept = keep_apart(pool.packed, min_hamming, k).kept
     if strict or len(kept) == min(k, len(pool.packed)):
@@ -43,7 +43,7 @@ def _bring_nearer(distance: np.ndarray, pool: Pool, row: int) -> None:
 
 
 def _unlike(pool: Pool, chosen: list[int], count: int) -> list[int]:
-    """Up to `count` more rows, best first, whose text is not that of a chosen one though its bin is."""
+    """Up to `count` more rows, best first, whose text is not that of a chosen row though its bin is."""
     taken = set(chosen)
     forms = {pool.form(row) for row in chosen}
     more: list[int] = []

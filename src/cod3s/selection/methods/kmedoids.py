@@ -1,7 +1,7 @@
-"""Method `kmedoids`: k clusters around k of the candidates; each is represented by its best one.
+"""Method `kmedoids`: k clusters around k of the candidates; each is represented by its best candidate.
 
 Alternating assignment and medoids (Park and Jun 2009) from a seeded k-means++ start. For unit vectors a medoid
-is found in linear time (`cod3s.bins.medoids`), so a round is linear in the candidates.
+is computed in linear time (`cod3s.bins.medoids`), so a round is linear in the candidates.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def _start(vectors: Vectors, k: int, draw: np.random.Generator) -> Rows:
         np.minimum(distance, _distance(vectors, chosen[-1]), out=distance)
         distance[chosen] = 0
         if not distance.any():
-            break  # the others all coincide with a chosen one
+            break  # the others all coincide with a chosen row
         chosen.append(int(draw.choice(len(vectors), p=distance / distance.sum())))
     rest = np.setdiff1d(np.arange(len(vectors)), chosen)
     return np.concatenate([np.array(chosen, np.intp), rest[: k - len(chosen)]])

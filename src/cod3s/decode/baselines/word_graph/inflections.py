@@ -11,7 +11,7 @@ from cod3s.harvest.lexicon import NO_PAST, third_person
 
 _VOWELS = "aeiou"
 _SYLLABLE = re.compile(r"[aeiouy]+")
-_MIN_BASE = 3  # letters; shorter ones make more false friends than true forms
+_MIN_BASE = 3  # letters; shorter words give more false forms than true forms
 _MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely a typo
 
 # Words that look like forms of others, and are not.
@@ -63,7 +63,7 @@ def _root(word: str, parents: Mapping[str, str]) -> str:
 
 
 def _forms(base: str) -> Iterator[str]:
-    """The forms of a noun or verb; an irregular past replaces the regular one."""
+    """The forms of a noun or verb; an irregular past replaces the regular past."""
     yield third_person(base)
     if base.endswith("o"):
         yield base + "s"
@@ -89,7 +89,7 @@ def _ing_stems(base: str) -> Iterator[str]:
 
 
 def _stems(base: str) -> Iterator[str]:
-    """Before -ed and -ing: the last consonant doubled after one vowel; in long words, stress decides."""
+    """Before -ed and -ing: the last consonant doubled after a single vowel; in long words, stress decides."""
     doubles = base[-1] not in _VOWELS + "wxy" and base[-2] in _VOWELS and base[-3] not in _VOWELS
     if doubles:
         yield base + base[-1]

@@ -4,26 +4,14 @@ Nodes are words by their base form; an edge says how strongly a word of the sour
 """
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cod3s.errors import BundleError
-from cod3s.files.disk import replaced_file
+from cod3s.files.sqlite_file import SqliteFile
 from cod3s.text import words
 
-_FORMAT = 1
-_SCHEMA = """
-CREATE TABLE facts (content TEXT NOT NULL);
-CREATE TABLE words (word TEXT PRIMARY KEY, base TEXT NOT NULL, targets INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX forms ON words (base);
-CREATE TABLE edges (
-  source TEXT NOT NULL, target TEXT NOT NULL, pairs INTEGER NOT NULL, necessity REAL NOT NULL,
-  sufficiency REAL NOT NULL, PRIMARY KEY (source, target)
-) WITHOUT ROWID;
-"""
 _RELATED = """
 SELECT target,
   sum(pow(necessity, :balance) * pow(sufficiency, 1 - :balance) * pairs / (pairs + :doubt)) AS strength
@@ -47,7 +35,7 @@ class WordGraphFacts:
     discount: float  # alpha of the scores
     doubt: float  # the pairs in which an edge must be seen for half of its score to count
     source_is_cause: bool  # else the source is the effect
-    format: int = _FORMAT
+    format: int = 1
 
 
 @dataclass(frozen=True)
@@ -79,42 +67,26 @@ class RelatedWord:
     strength: float
 
 
-def write_word_graph(path: Path, facts: WordGraphFacts, forms: Iterable[WordForm], edges: Iterable[Edge]) -> None:
-    """Write the file, all or nothing."""
-    with replaced_file(path) as partial, closing(sqlite3.connect(partial)) as database:
-        database.execute("PRAGMA journal_mode = OFF")  # an unfinished file is thrown away
-        database.executescript(_SCHEMA)
-        database.execute("INSERT INTO facts VALUES (?)", (json.dumps(asdict(facts)),))
-        database.executemany("INSERT INTO words VALUES (:word, :base, :targets)", map(asdict, forms))
-        database.executemany(
-            "INSERT INTO edges VALUES (:source, :target, :pairs, :necessity, :sufficiency)", map(asdict, edges)
-        )
-        database.commit()
+class WordGraph(SqliteFile[WordGraphFacts]):
+    """An open word graph."""
 
-
-class WordGraph:
-    """An open word graph, read-only."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._readable():
-            self._database = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False
-            )
-            content = json.loads(self._database.execute("SELECT content FROM facts").fetchone()[0])
-            if content["format"] > _FORMAT:
-                raise BundleError(f"{path} has the newer format {content['format']}", hint="upgrade cod3s")
-            self.facts = WordGraphFacts(**content)
-
-    def close(self) -> None:
-        self._database.close()
+    what, remedy, error = "a word graph", "cod3s export RUN -o BUNDLE --word-graph CORPUS", BundleError
+    facts_type, tables, any_thread = WordGraphFacts, ("words", "edges"), True
+    schema = """
+CREATE TABLE words (word TEXT PRIMARY KEY, base TEXT NOT NULL, targets INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX forms ON words (base);
+CREATE TABLE edges (
+  source TEXT NOT NULL, target TEXT NOT NULL, pairs INTEGER NOT NULL, necessity REAL NOT NULL,
+  sufficiency REAL NOT NULL, PRIMARY KEY (source, target)
+) WITHOUT ROWID;
+"""
 
     def related(self, source: str, number: int, balance: float | None = None) -> list[RelatedWord]:
         """Up to `number` words that targets of `source` hold, strongest first, without the words of the source.
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
         causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
-        it is the one of the two scores that goes from source to target: sufficiency where the source is the
+        it is the score that goes from source to target: sufficiency where the source is the
         cause, necessity where it is the effect (docs/baselines.md).
         """
         if balance is None:
@@ -135,15 +107,14 @@ class WordGraph:
     def _forms(self, base: str) -> tuple[str, ...]:
         return tuple(word for (word,) in self._database.execute(_FORMS, (base,)))
 
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError, KeyError) as error:
-            raise BundleError(
-                f"{self.path} is not a word graph, or it is damaged: {error}",
-                hint="make it again with `cod3s export RUN -o BUNDLE --word-graph CORPUS`",
-            ) from error
+
+def write_word_graph(path: Path, facts: WordGraphFacts, forms: Iterable[WordForm], edges: Iterable[Edge]) -> None:
+    """Write the file, all or nothing."""
+    with WordGraph.new(path, facts) as database:
+        database.executemany("INSERT INTO words VALUES (:word, :base, :targets)", map(asdict, forms))
+        database.executemany(
+            "INSERT INTO edges VALUES (:source, :target, :pairs, :necessity, :sufficiency)", map(asdict, edges)
+        )
 
 
 def open_word_graph(path: Path) -> WordGraph:

@@ -1,4 +1,4 @@
-"""Train the models of a run: a prepared corpus and a config in, a run folder out."""
+"""Train the models of a run: from a prepared corpus and a config to a run folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -52,7 +52,7 @@ class Member:
 
 
 def members(config: TrainConfig, relations: Sequence[str]) -> list[Member]:
-    """One model for everything, or one for each relation and role."""
+    """One model for everything, or a model for each relation and role."""
     if config.layout == "shared":
         return [Member("shared", tuple(relations), config.roles)]
     return [Member(f"{relation}-{role}", (relation,), (role,)) for relation in relations for role in config.roles]
@@ -72,7 +72,7 @@ def train(
     manifest = load_manifest(locate(str(corpus)))
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
-    # Under torchrun every process comes through here: the first one writes, the others wait for it.
+    # Under torchrun every process comes through here: the first writes, the others wait for it.
     processes = require("accelerate", "train").PartialState(cpu=not require("torch", "train").cuda.is_available())
     is_new = not output.exists()
     figures = {}
@@ -225,7 +225,7 @@ class _Run:
             if table.too_long and table.too_long == len(table):
                 raise Cod3sError(
                     f"every pair of {relation} is too long for the {self._shape.max_tokens} tokens of this shape",
-                    hint="prepare the corpus with the filter length:20, or so",
+                    hint="prepare the corpus with a filter such as length:20",
                 )
         return tables
 

@@ -1,7 +1,8 @@
-"""Method `dpp`: the most probable set of a determinantal point process, greedily and then by swaps.
+"""Methods `mmr` and `dpp`, which choose greedily, row by row; `dpp` then swaps rows while that helps.
 
-The greedy part is Chen, Zhang and Zhou (2018). The kernel is quality x similarity x quality; only the rows of
-chosen candidates are ever made, so n candidates need memory for n x k numbers, not n x n.
+`mmr` is maximal marginal relevance (Carbonell and Goldstein 1998). `dpp` is the most probable set of a
+determinantal point process, greedily by Chen, Zhang and Zhou (2018). Its kernel is quality x similarity x quality;
+only the rows of chosen candidates are ever computed, so n candidates need memory for n x k numbers, not n x n.
 """
 
 import numpy as np
@@ -17,10 +18,24 @@ _TINY = 1e-9  # a gain below this is rounding: the row adds no volume
 _ROUNDS = 5  # of swaps; most sets are settled after two
 
 
+def choose_mmr(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
+    """Rows as they are chosen, each the best by w x quality - (1 - w) x cosine to the most similar chosen row."""
+    nearest = np.full(len(vectors), -1.0)  # cosine to the most similar chosen row
+    chosen: list[int] = []
+    worth = score_weight * quality
+    for _ in range(min(k, len(vectors))):
+        gain = worth - (1 - score_weight) * nearest
+        gain[chosen] = -np.inf
+        best = int(gain.argmax())
+        chosen.append(best)
+        np.maximum(nearest, vectors @ vectors[best], out=nearest)
+    return np.array(chosen, np.intp)
+
+
 def take_away_shared(vectors: Vectors, share: float) -> Vectors:
     """Unit vectors after a share of their mean is taken away.
 
-    Candidates for one prompt share its topic, which hides how they differ (docs/measured/select.md).
+    Candidates for a prompt share its topic, which hides how they differ (docs/measured/select.md).
     """
     return unit(vectors - np.float32(share) * vectors.mean(axis=0)) if share else vectors
 
@@ -46,8 +61,9 @@ def choose_greedily(vectors: Vectors, quality: Scores, k: int, *, score_weight: 
         best = int(gain.argmax())
         if gain[best] < _TINY:
             break
-        similarity = weight * weight[best] * (1 + vectors @ vectors[best]) / 2
-        step = (similarity - basis[: len(chosen)].T @ basis[: len(chosen), best]) / np.sqrt(gain[best])
+        step = (
+            _kernel_row(vectors, weight, best) - basis[: len(chosen)].T @ basis[: len(chosen), best]
+        ) / np.sqrt(gain[best])
         basis[len(chosen)] = step
         chosen.append(best)
         gain -= step**2
@@ -63,7 +79,7 @@ def _weights(quality: Scores, score_weight: float) -> Floats:
 
 
 def _exchange(vectors: Vectors, weight: Floats, chosen: Rows) -> Rows:
-    """Exchange one chosen row at a time for the row that adds most volume to the others, until none adds more."""
+    """Exchange chosen rows in turn, each for the row that adds most volume to the others, until none adds more."""
     rows: Rows = chosen.copy()
     kernel = np.stack([_kernel_row(vectors, weight, row) for row in rows])  # (k, n)
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Ask a generator until k answers lie apart, then choose the k best; one call at a time, or several at once."""
+"""Ask a generator until k answers lie apart, then choose the k best; call by call, or several calls at once."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""The options of decoding: what each one does, its default and its bounds; and the paper's values."""
+"""The options of decoding: what each does, its default and its bounds; and the paper's values."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -33,12 +33,13 @@ class DecodeConfig:
     )
 
     signature_search: Literal["beam", "exact"] = _stage_1(
-        "beam", "How signatures are found: a beam as in the paper, or the true best ones of all 2^bits."
+        "beam",
+        "How signatures are searched: a beam as in the paper, or exactly, the true best of all 2^bits.",
     )
-    signature_beam: int = _stage_1(100, "How many signatures are found and ranked.", **_COUNT)
+    signature_beam: int = _stage_1(100, "How many signatures are searched for and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
         "auto",
-        "How signatures are ranked: mmi asks how well each one predicts the source, prior subtracts how common "
+        "How signatures are ranked: mmi asks how well each predicts the source, prior subtracts how common "
         "its bin is, none keeps the order of the search; auto is none if the bundle has a critic, else mmi.",
     )
     signature_weight: float = _stage_1(1000.0, "How much mmi counts in that ranking (the paper's λs).", **_WEIGHT)
@@ -52,7 +53,7 @@ class DecodeConfig:
         "of the rest, strict writes fewer answers.",
     )
 
-    search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are found.")
+    search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are written.")
     # The paper's 40 finds little more in many times the time (docs/measured/default-bundle.md).
     beam: int = _stage_2(8, "Width of each bin's beam.", **_COUNT)
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
@@ -60,7 +61,7 @@ class DecodeConfig:
     temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
     rerank_sentences: Literal["auto", "critic", "mmi", "none"] = _stage_2(
         "auto",
-        "How sentences are ranked: critic asks how plausible each one is, mmi how well it predicts the source; "
+        "How sentences are ranked: critic asks how plausible each is, mmi how well it predicts the source; "
         "auto takes the critic if the bundle has one.",
     )
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
@@ -158,7 +159,7 @@ ONE_STAGE = (
     "unfiltered",
     "seed",
 )
-"""The options that affect systems of one stage."""
+"""The options that affect one-stage systems."""
 
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).

@@ -22,12 +22,12 @@ from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
-from cod3s.train.run import Member, members
+from cod3s.train.training_run import Member, members
 
 QUANTIZATIONS = ("int8", "int6", "float32")
 ENCODER = "encoder"
 """The folder under models/ of a sentence encoder that signs answers."""
-_ENCODER_PIECES = 18_000  # of 30,522: the rest would be a fifth of the copy, for words that few people use
+_ENCODER_PIECES = 18_000  # of 30,522: the rest would take a fifth of the copy, for rare words
 
 
 def export(
@@ -41,7 +41,7 @@ def export(
     word_graph: Path | None = None,
     about: str = "",
 ) -> BundleFacts:
-    """Write the bundle of a finished run into `output`, all or nothing, and give back what it says of itself.
+    """Write the bundle of a finished run into `output`, all or nothing, and return its facts.
 
     `with_torch` adds the weights in float16 under torch/, for searches that the engine does not offer.
     `about` is Markdown for the model card: where the data came from, what the model is bad at.
@@ -82,7 +82,7 @@ def _bundle_facts(
     quantization: str,
     licence: str,
 ) -> BundleFacts:
-    """What the bundle of a run says of itself."""
+    """The facts of a run's bundle."""
     relations = list(facts["relations"])
     return BundleFacts(
         name=name,
@@ -114,7 +114,7 @@ def _bundle_facts(
 
 
 def _own_encoder(run: Path, members: Sequence[Member], facts: dict[str, Any]) -> str:
-    """The model of the bundle that can sign answers: one that reads with the encoder, or a copy of it.
+    """The model of the bundle that can sign answers: a model that reads with the encoder, or a copy of it.
 
     A language model has no encoder inside, so its bundle carries a copy of all-MiniLM-L6-v2.
     """
@@ -124,7 +124,7 @@ def _own_encoder(run: Path, members: Sequence[Member], facts: dict[str, Any]) ->
 
 
 def _signs(model: Path, facts: dict[str, Any]) -> bool:
-    """Whether the model reads with the very encoder that signed its targets: all-MiniLM-L6-v2, left as it was."""
+    """Whether the model reads with the same encoder that signed its targets: all-MiniLM-L6-v2, unchanged."""
     if not SHAPES[facts["config"]["shape"]].warm or facts["encoder"] != FAST_ID:
         return False
     published = read_weights(minilm_folder())
@@ -137,7 +137,7 @@ def _signs(model: Path, facts: dict[str, Any]) -> bool:
 
 
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
-    """The config with folders by their names: a bundle does not tell where its maker keeps them."""
+    """The config with the names of folders instead of their paths, which are private."""
     folders = {name: config.get(name, "") for name in ("init", "start_run")}
     return {
         **config,
@@ -177,7 +177,7 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
 
 
 def _write_encoder(partial: Path) -> None:
-    """A small copy of the encoder that signs: int8, and without the word pieces that nobody writes."""
+    """A small copy of the encoder that signs: int8, and without rare word pieces."""
     sentences: list[str] = []
     for path in sorted((partial / "bins").glob("*.sqlite")):
         with open_bins(path) as bins:
