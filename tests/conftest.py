@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# The networks of the tests are so small that two threads spend their time waiting for each other. torch and numpy
+# read this when they are imported, so it comes before all that imports them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from cod3s.encode import Encoder, load_encoder
 from tiny_bundle import TinyBundle, make_tiny_bundle
 
