@@ -319,8 +319,8 @@ def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: Tiny
         (("critic", "train", "-o", "critic", "--questions", "x.xml", "--features", "charm"), 2, "charm"),
     ],
 )
-def test_wrong_calls_say_what_to_do(cod3s: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
-    called = cod3s(*arguments)
+def test_wrong_calls_say_what_to_do(here: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+    called = here(*arguments)
     assert called.returncode == code
     assert message in called.stderr
     assert "hint" in called.stderr

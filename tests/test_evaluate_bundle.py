@@ -303,14 +303,15 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
         (["evaluate", "--from", "missing.jsonl", "-o", "report"], "no file at missing.jsonl", 1),
         (["evaluate", "--from", ".", "-o", "report"], "no .jsonl files", 1),
         (["evaluate", "missing.xml", "-o", "report"], "missing.xml", 1),
+        (["evaluate", "-", "-o", "report"], "not from a pipe", 2),
         (["sweep", "data.tsv", "-o", "s", "--min-hamming", "a"], "takes numbers", 2),
     ],
 )
 def test_wrong_calls_say_the_way_out(
-    cod3s: Run, tmp_path: Path, arguments: list[str], message: str, code: int
+    here: Run, tmp_path: Path, arguments: list[str], message: str, code: int
 ) -> None:
     write_data(tmp_path)
-    done = cod3s(*arguments)
+    done = here(*arguments)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr

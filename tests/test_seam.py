@@ -97,21 +97,21 @@ def test_pairs_that_share_sentences_are_held_out_together(tmp_path: Path) -> Non
     assert found == {"train": 85, "dev": 10, "test": 5}
 
 
-def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(cod3s: Run, tmp_path: Path) -> None:
+def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(here: Run, tmp_path: Path) -> None:
     write_tsv(tmp_path / "pairs.tsv", [("the lamp broke", f"it was too dark to read page {n}") for n in range(40)])
-    made = cod3s("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
+    made = here("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
     assert made.returncode == 0, made.stderr
     assert "effect has no dev pairs: nearly all pairs are connected" in made.stderr
-    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    failed = here("train", "c", "-o", "run", "--preset", "tiny")
     assert failed.returncode == 1
     assert "the corpus has no dev pairs: nearly all pairs are connected" in failed.stderr
     assert "add pairs whose sentences occur in no other pair" in failed.stderr
     assert not (tmp_path / "run").exists()
 
 
-def test_train_names_the_option_that_helps(cod3s: Run, tmp_path: Path) -> None:
+def test_train_names_the_option_that_helps(here: Run, tmp_path: Path) -> None:
     write_tsv(tmp_path / "pairs.tsv", own_pairs(40))
-    done(cod3s, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
-    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    done(here, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
+    failed = here("train", "c", "-o", "run", "--preset", "tiny")
     assert "prepare it again with --dev 100" in failed.stderr
     assert not (tmp_path / "run").exists()
