@@ -44,13 +44,13 @@ def done(cod3s: Run, *arguments: str) -> str:
     return process.stdout
 
 
-def test_harvested_files_train_with_shares_of_their_corpora(cod3s: Run, tmp_path: Path) -> None:
+def test_harvested_files_train_with_shares_of_their_corpora(here: Run, tmp_path: Path) -> None:
     for name, seed in (("letters.txt", 1), ("diary.txt", 2)):
         lines = [f"{cause[0].upper()}{cause[1:]}, so {effect}.\n\n" for cause, effect in own_pairs(60, seed)]
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
-    done(cod3s, "harvest", "letters.txt", "diary.txt", "-o", "pairs.tsv", "--workers", "1")
-    done(cod3s, "prepare", "pairs.tsv", "-o", "corpus", "--relation", "effect", "--encoder", "static")
-    done(cod3s, "train", "corpus", "-o", "run", "--preset", "tiny", "--corpora", "diary.txt:0.5", "--epochs", "1")
+    done(here, "harvest", "letters.txt", "diary.txt", "-o", "pairs.tsv", "--workers", "1")
+    done(here, "prepare", "pairs.tsv", "-o", "corpus", "--relation", "effect", "--encoder", "static")
+    done(here, "train", "corpus", "-o", "run", "--preset", "tiny", "--corpora", "diary.txt:0.5", "--epochs", "1")
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["config"]
     assert config["corpora"] == {"diary.txt": 0.5}
 
