@@ -84,10 +84,10 @@ default-bundle: install
 	  -o $(WORK)/pairs.tsv
 	$(BIN)/cod3s prepare $(WORK)/pairs.tsv -o $(WORK)/corpus --filter clean --held-out 0.02 --dev 1000 --test 1000
 	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
-	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --name default --quantization int6 \
+	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --force --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
 	$(BIN)/cod3s critic train $(WORK)/corpus --bundle $(WORK)/bundle -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl --limit 500 \
 	  --verdicts recipes/verdicts.tsv
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/bundle
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --sources 150
+	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

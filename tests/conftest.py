@@ -1,5 +1,6 @@
 """What tests share: real encoders opened once, the real command line, and the optional shared data."""
 
+import io
 import os
 import resource
 import shutil
@@ -11,6 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# The networks of the tests are so small that two threads spend their time waiting for each other. torch and numpy
+# read this when they are imported, so it comes before all that imports them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from cod3s.__main__ import main
 from cod3s.encode import Encoder, load_encoder
 from tiny_bundle import TinyBundle, make_tiny_bundle
 
@@ -53,17 +59,22 @@ def tiny_bundle(tmp_path_factory: pytest.TempPathFactory) -> TinyBundle:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that was built from it."""
+    """A folder with the sdist, and the wheel that pip built from it, as it does when it installs an sdist."""
     folder = tmp_path_factory.mktemp("dist")
     copy = folder / "checkout"
     kept_out = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, copy, ignore=kept_out)
-    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(copy)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    build_part(["build", "--sdist", "--outdir", folder, copy])
+    (sdist,) = folder.glob("*.tar.gz")
+    build_part(["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, sdist])
+    return folder
+
+
+def build_part(module: list[str | Path]) -> None:
+    built = subprocess.run([sys.executable, "-m", *module], capture_output=True, text=True, check=False)
     if "No matching distribution" in built.stdout + built.stderr:
         pytest.skip("no package index can be reached from here")
     assert built.returncode == 0, built.stdout + built.stderr
-    return folder
 
 
 @pytest.fixture
@@ -88,5 +99,28 @@ def cod3s(tmp_path: Path) -> Run:
             check=False,
             preexec_fn=limit,
         )
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process, in an empty folder: quick, where the process is not the point."""
+
+    def run(*arguments: str | Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        command = ["cod3s", *map(str, arguments)]
+        typed = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+        capsys.readouterr()
+        with monkeypatch.context() as changed:
+            changed.chdir(tmp_path)
+            changed.setattr(sys, "argv", command)
+            changed.setattr(sys, "stdin", typed)
+            for name, value in environment.items():
+                changed.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out, error = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(command, ended.value.code, out, error)
 
     return run

@@ -1,6 +1,6 @@
 """Sets of candidates in which every meaning is said three times, in rank order, for tests of `select`.
 
-`SETS` were at hand when the default was chosen, `LATER_SETS` were written after it. A good choice of as many
+`SETS` were at hand when the default was chosen, the others were written after it. A good choice of as many
 candidates as a set has groups holds one of each group. Scores favour the first group, as the scores of a model
 favour what it likes to repeat.
 """
@@ -181,6 +181,165 @@ LATER_SETS = (
             ("The postman was ill.", "The mail carrier was sick.", "Our postwoman had the flu."),
             ("There was no stamp on it.", "She forgot the stamp.", "The envelope had no postage."),
             ("A dog tore it up.", "The puppy chewed the letter.", "The dog ripped the envelope."),
+        ),
+    ),
+)
+
+# Written last, with few words in common inside a group, so that a choice by words fails.
+SETS_IN_OTHER_WORDS = (
+    ParaphraseSet(
+        "what is wrong with the flat",
+        (
+            (
+                "The music next door was too loud.",
+                "The neighbours played their music at full volume.",
+                "Loud music came through the wall.",
+            ),
+            ("The lift was out of order.", "The elevator did not work.", "Nobody could use the broken lift."),
+            (
+                "The heating failed in january.",
+                "We had no heat in the middle of winter.",
+                "The radiators stayed cold all january.",
+            ),
+            (
+                "The rent went up by a third.",
+                "The landlord raised the rent sharply.",
+                "The flat became much more expensive.",
+            ),
+        ),
+    ),
+    ParaphraseSet(
+        "why the garden failed",
+        (
+            ("Slugs ate the lettuce.", "The lettuce was eaten by slugs.", "Snails and slugs destroyed the salad."),
+            (
+                "It did not rain for six weeks.",
+                "There was a drought for more than a month.",
+                "No rain fell for weeks.",
+            ),
+            ("The soil is poor.", "There is little in this soil to feed plants.", "The ground lacks nutrients."),
+            (
+                "A late frost killed the buds.",
+                "Frost in may froze the blossoms.",
+                "The flowers froze in a cold spring night.",
+            ),
+            (
+                "He planted the seeds too deep.",
+                "The seeds lay too far below the surface.",
+                "The seeds were put too deep into the earth.",
+            ),
+        ),
+    ),
+    ParaphraseSet(
+        "complaints about a phone",
+        (
+            (
+                "The battery is empty after two hours.",
+                "The battery drains far too quickly.",
+                "The phone must be charged all the time.",
+            ),
+            (
+                "The screen cracked when it fell.",
+                "The display broke after a drop.",
+                "It fell and the glass shattered.",
+            ),
+            (
+                "The camera takes blurry pictures.",
+                "Photos come out unsharp.",
+                "Pictures from it are never in focus.",
+            ),
+            (
+                "Support never answered my mails.",
+                "Customer service ignored every message.",
+                "Nobody at the help desk replied.",
+            ),
+        ),
+    ),
+    ParaphraseSet(
+        "why the train was late",
+        (
+            ("A tree fell on the tracks.", "A fallen tree blocked the line.", "The rails were blocked by a tree."),
+            (
+                "The driver was ill.",
+                "There was no driver because he was sick.",
+                "The engine driver had called in sick.",
+            ),
+            (
+                "A signal failed near the station.",
+                "The signals were broken.",
+                "There was a fault in the signalling.",
+            ),
+            (
+                "Someone pulled the emergency brake.",
+                "A passenger stopped the train with the emergency handle.",
+                "The emergency brake was pulled.",
+            ),
+            (
+                "Snow covered the points.",
+                "The switches were frozen with snow.",
+                "Snow jammed the railway switches.",
+            ),
+        ),
+    ),
+    ParaphraseSet(
+        "how she passed the exam",
+        (
+            (
+                "She had studied every evening.",
+                "She learned hard for weeks.",
+                "She had revised night after night.",
+            ),
+            ("The questions were easy.", "It was a simple test.", "There was nothing difficult in the exam."),
+            (
+                "Her friend let her copy.",
+                "She copied from the girl beside her.",
+                "She cheated with a friend's help.",
+            ),
+            ("The teacher liked her.", "She was the teacher's favourite.", "The teacher was fond of her."),
+        ),
+    ),
+    ParaphraseSet(
+        "what went wrong with the bread",
+        (
+            ("The yeast was too old.", "He used expired yeast.", "The yeast was no longer alive."),
+            (
+                "The oven was too hot.",
+                "He baked it at too high a temperature.",
+                "The oven's heat was far too strong.",
+            ),
+            ("He forgot the salt.", "There was no salt in the dough.", "The salt had been left out."),
+            (
+                "The dough did not rest long enough.",
+                "He gave the dough no time to rise.",
+                "It was baked before it could rise.",
+            ),
+        ),
+    ),
+    ParaphraseSet(
+        "why the dog barked",
+        (
+            (
+                "A stranger rang the bell.",
+                "Someone unknown stood at the door.",
+                "An unfamiliar person came to the door.",
+            ),
+            ("A cat ran across the yard.", "There was a cat in the yard.", "It saw a cat outside."),
+            ("It was hungry.", "Nobody had fed it.", "Its bowl had been empty since morning."),
+            ("There was thunder.", "A storm frightened it.", "It is scared of thunderstorms."),
+            ("It wanted to go out.", "It needed a walk.", "It had to be taken outside."),
+        ),
+    ),
+    ParaphraseSet(
+        "why the firm failed",
+        (
+            ("They ran out of money.", "The firm went bankrupt.", "There was no cash left."),
+            ("A rival was faster.", "A competitor launched first.", "Another company beat them to the market."),
+            ("The founders fell out.", "The two founders quarrelled.", "There was a fight between the founders."),
+            (
+                "Nobody wanted the product.",
+                "There was no demand for it.",
+                "Customers had no use for what they made.",
+            ),
         ),
     ),
 )

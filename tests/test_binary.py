@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cod3s.cli.main import app
 from cod3s.errors import FileFormatError
 from cod3s.files.disk import open_text
 from cod3s.files.tables import read_sentences
 from conftest import Run
+from tiny_bundle import TinyBundle
 
 
 def write_zip(*members: str) -> Callable[[Path], None]:
@@ -71,3 +74,35 @@ def test_the_command_says_what_the_file_is(cod3s: Run, tmp_path: Path) -> None:
     done = cod3s("bins", "stats", "a.txt", "--encoder", "static")
     assert done.returncode == 1
     assert "a.txt is an SQLite database, and text was needed" in done.stderr
+
+
+COMMANDS = [
+    ("sign", "--input", "FILE", "--encoder", "static"),
+    ("select", "FILE", "-k", "1"),
+    ("generate", "effect", "--input", "FILE", "--bundle", "BUNDLE"),
+    ("bins", "build", "FILE", "-o", "OUTPUT", "--encoder", "static"),
+    ("bins", "stats", "FILE", "--encoder", "static"),
+    ("codes", "fit", "FILE", "-o", "OUTPUT", "--encoder", "static", "--bits", "2"),
+    ("sts", "FILE", "--encoder", "static"),
+    ("harvest", "FILE", "-o", "OUTPUT.tsv", "--workers", "1"),
+    ("prepare", "FILE", "-o", "OUTPUT", "--encoder", "none"),
+    ("evaluate", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--second-encoder", "none"),
+    ("evaluate", "--from", "FILE", "-o", "OUTPUT", "--encoder", "static"),
+    ("sweep", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--second-encoder", "none"),
+    ("critic", "score", "FILE", "--relation", "effect"),
+    ("judge", "new", "FILE", "-o", "OUTPUT"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_that_reads_text_says_what_the_file_is(
+    command: tuple[str, ...], tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    write_zip("[Content_Types].xml", "xl/workbook.xml")(tmp_path / "sales.xlsx")
+    names = {"FILE": tmp_path / "sales.xlsx", "BUNDLE": tiny_bundle.small, "OUTPUT": tmp_path / "out"}
+    names["OUTPUT.tsv"] = tmp_path / "out.tsv"
+    result = CliRunner().invoke(app, [str(names.get(part, part)) for part in command])
+    assert isinstance(result.exception, FileFormatError), result.output
+    assert "sales.xlsx is an Excel workbook (.xlsx), and text was needed" in result.exception.message
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.tsv").exists()

@@ -17,7 +17,7 @@ from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.decode_config import DecodeConfig
-from cod3s.errors import BundleError, Cod3sError
+from cod3s.errors import BundleError, Cod3sError, UsageError
 from cod3s.export.bundle_writer import export
 from cod3s.files.disk import read_json
 from cod3s.model.causal import Adaptation, build_causal, is_causal, open_start
@@ -237,7 +237,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, t
     from safetensors.numpy import load_file
 
     preset = PRESETS["causal"].with_values(
-        init=str(trained.start), lora_rank=4, precision="float32", shares=(), epochs=1, evaluate_every=2
+        init=str(trained.start), lora_rank=4, precision="float32", shares=(), max_steps=6, evaluate_every=2
     )
     train(trained.corpus, tmp_path / "whole", preset)
     ticks = iter(range(10_000))
@@ -246,6 +246,12 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, t
     whole, broken = (load_file(tmp_path / name / "shared/model/model.safetensors") for name in ("whole", "broken"))
     for name, tensor in whole.items():
         np.testing.assert_allclose(tensor, broken[name], atol=1e-6)
+
+
+def test_torch_weights_are_not_exported_for_systems_that_cannot_use_them(trained: Trained, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="torch weights of a language model"):
+        export(trained.run, tmp_path / "bundle", with_torch=True)
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_weights_in_parts_open_like_whole_ones(trained: Trained, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: a real process, its output and its exit codes."""
+"""The command line as a user meets it: its output and exit codes, in a process of its own where that matters."""
 
 import gzip
 import json
@@ -43,14 +43,14 @@ def test_version(cod3s: Run) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_an_example(command: list[str], cod3s: Run) -> None:
-    done = cod3s(*command, "--help")
+def test_every_command_has_help_with_an_example(command: list[str], here: Run) -> None:
+    done = here(*command, "--help")
     assert done.returncode == 0
     assert f"Example: cod3s {' '.join(command)}" in done.stdout
 
 
-def test_shell_completion_is_there(cod3s: Run) -> None:
-    done = cod3s("--help")
+def test_shell_completion_is_there(here: Run) -> None:
+    done = here("--help")
     assert "--install-completion" in done.stdout
 
 
@@ -112,8 +112,8 @@ def test_ctrl_c_ends_in_silence(slow: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "🙂", "Ой, всё.", "tab\there\x07", "a\u2028b"])
-def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
-    done = cod3s("sign", "--encoder", "static", text, "--json")
+def test_odd_text_gets_a_defined_signature(text: str, here: Run) -> None:
+    done = here("sign", "--encoder", "static", text, "--json")
     assert done.returncode == 0
     assert len(json.loads(done.stdout)["sentences"][0]["signature"]) == 16
 
@@ -135,9 +135,9 @@ def test_odd_text_gets_a_defined_signature(text: str, cod3s: Run) -> None:
     ],
 )
 def test_errors_say_what_was_found_and_the_way_out(
-    arguments: list[str], message: str, hint: str, code: int, cod3s: Run
+    arguments: list[str], message: str, hint: str, code: int, here: Run
 ) -> None:
-    done = cod3s(*arguments)
+    done = here(*arguments)
     assert done.returncode == code
     assert message in done.stderr
     assert hint in done.stderr
@@ -145,18 +145,18 @@ def test_errors_say_what_was_found_and_the_way_out(
     assert done.stdout == ""
 
 
-def test_debug_shows_the_traceback(cod3s: Run) -> None:
-    assert "Traceback" in cod3s("--debug", "sign", " ").stderr
+def test_debug_shows_the_traceback(here: Run) -> None:
+    assert "Traceback" in here("--debug", "sign", " ").stderr
 
 
-def test_wrong_usage_exits_with_2(cod3s: Run) -> None:
-    assert cod3s("sign", "--no-such-option").returncode == 2
-    assert cod3s("bins", "show", "01").returncode == 2
-    assert cod3s("generate", "effect").returncode == 2
-    assert cod3s("generate", "effect", "it rained", "--search", "bean").returncode == 2
-    assert cod3s("generate", "efect", "it rained").returncode == 2
-    assert cod3s("bins", "stats", "nowhere.txt", "--bits", "4,x").returncode == 2
-    assert cod3s("sign", "--input", "nowhere.txt").returncode == 1
+def test_wrong_usage_exits_with_2(here: Run) -> None:
+    assert here("sign", "--no-such-option").returncode == 2
+    assert here("bins", "show", "01").returncode == 2
+    assert here("generate", "effect").returncode == 2
+    assert here("generate", "effect", "it rained", "--search", "bean").returncode == 2
+    assert here("generate", "efect", "it rained").returncode == 2
+    assert here("bins", "stats", "nowhere.txt", "--bits", "4,x").returncode == 2
+    assert here("sign", "--input", "nowhere.txt").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -169,32 +169,30 @@ def test_wrong_usage_exits_with_2(cod3s: Run) -> None:
     ],
 )
 def test_a_bad_file_is_a_clear_error_and_leaves_nothing(
-    name: str, content: bytes, message: str, cod3s: Run, tmp_path: Path
+    name: str, content: bytes, message: str, here: Run, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    done = cod3s("bins", "build", name, "-o", "bins.sqlite", "--encoder", "static")
+    done = here("bins", "build", name, "-o", "bins.sqlite", "--encoder", "static")
     assert done.returncode == 1
     assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_bins_from_build_to_tree(cod3s: Run, tmp_path: Path) -> None:
+def test_bins_from_build_to_tree(here: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text(TEXTS)
-    built = cod3s(
-        "bins", "build", "texts.txt", "-o", "bins.sqlite", "--encoder", "static", "--bits", "6", "--json"
-    )
+    built = here("bins", "build", "texts.txt", "-o", "bins.sqlite", "--encoder", "static", "--bits", "6", "--json")
     record = json.loads(built.stdout)
     assert (record["sentences"], record["bits"]) == (4, 6)
     nodes = [
-        json.loads(line) for line in cod3s("bins", "tree", "--bins", "bins.sqlite", "--json").stdout.splitlines()
+        json.loads(line) for line in here("bins", "tree", "--bins", "bins.sqlite", "--json").stdout.splitlines()
     ]
     assert nodes[0]["signature"] == ""
     assert nodes[0]["count"] == 4
-    signed = json.loads(cod3s("sign", "The river rose.", "--encoder", "static", "--bits", "6", "--json").stdout)
+    signed = json.loads(here("sign", "The river rose.", "--encoder", "static", "--bits", "6", "--json").stdout)
     own = signed["sentences"][0]["signature"]
-    shown = json.loads(cod3s("bins", "show", own, "--bins", "bins.sqlite", "--json").stdout)
+    shown = json.loads(here("bins", "show", own, "--bins", "bins.sqlite", "--json").stdout)
     assert "The river rose." in shown["samples"]
-    assert own in cod3s("bins", "show", own, "--bins", "bins.sqlite").stdout
+    assert own in here("bins", "show", own, "--bins", "bins.sqlite").stdout
 
 
 @pytest.mark.parametrize(
@@ -205,24 +203,24 @@ def test_bins_from_build_to_tree(cod3s: Run, tmp_path: Path) -> None:
         ("t.jsonl", '{"text": "It \\"rained."}\n\n{"text": "The river rose."}\n'),
     ],
 )
-def test_a_column_of_a_table_can_be_read(name: str, content: str, cod3s: Run, tmp_path: Path) -> None:
+def test_a_column_of_a_table_can_be_read(name: str, content: str, here: Run, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
-    done = cod3s("sign", "--input", name, "--column", "text", "--encoder", "static", "--json")
+    done = here("sign", "--input", name, "--column", "text", "--encoder", "static", "--json")
     assert [row["text"] for row in json.loads(done.stdout)["sentences"]] == ['It "rained.', "The river rose."]
-    wrong = cod3s("sign", "--input", name, "--column", "txt", "--encoder", "static")
+    wrong = here("sign", "--input", name, "--column", "txt", "--encoder", "static")
     assert wrong.returncode == 1
     assert "txt" in wrong.stderr
 
 
-def test_statistics_and_sts_print_their_settings(cod3s: Run, tmp_path: Path) -> None:
+def test_statistics_and_sts_print_their_settings(here: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text(TEXTS)
     (tmp_path / "sts.csv").write_text(
         '"It rained.","Rain fell.",4.5\n"A cat.","A car.",1\n"x","y",oops\n"Go.","Go!",5\n'
     )
-    stats = cod3s("bins", "stats", "texts.txt", "--bits", "2,4", "-e", "static", "--sts", "sts.csv")
+    stats = here("bins", "stats", "texts.txt", "--bits", "2,4", "-e", "static", "--sts", "sts.csv")
     assert "encoder static:wordllama-l2-supercat-256 | code random | seed 1234 | sentences 4" in stats.stdout
     assert "line 3: left out" in stats.stderr
-    sts = cod3s("sts", "sts.csv", "-e", "static", "--bits", "4,8", "--seeds", "2", "--plot", "rho.png", "--json")
+    sts = here("sts", "sts.csv", "-e", "static", "--bits", "4,8", "--seeds", "2", "--plot", "rho.png", "--json")
     assert "line 3: left out, 'oops' is not a score" in sts.stderr
     record = json.loads(sts.stdout)
     assert record["settings"]["rejected"] == 1
@@ -231,23 +229,23 @@ def test_statistics_and_sts_print_their_settings(cod3s: Run, tmp_path: Path) -> 
     assert (tmp_path / "rho.png").is_file()
 
 
-def test_a_fitted_code_signs_and_knows_its_encoder(cod3s: Run, tmp_path: Path) -> None:
+def test_a_fitted_code_signs_and_knows_its_encoder(here: Run, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("\n".join(f"Sentence {n} about thing {n % 7}." for n in range(60)))
-    fitted = cod3s(
+    fitted = here(
         "codes", "fit", "texts.txt", "-o", "code", "--kind", "itq", "--bits", "8", "-e", "static", "--json"
     )
     assert json.loads(fitted.stdout)["sentences"] == 60
-    signed = json.loads(cod3s("sign", "Sentence 3.", "-e", "static", "--code", "code", "--json").stdout)
+    signed = json.loads(here("sign", "Sentence 3.", "-e", "static", "--code", "code", "--json").stdout)
     assert (signed["code"], signed["bits"]) == ("itq", 8)
-    fewer = cod3s("sign", "Sentence 3.", "-e", "static", "--code", "code", "--bits", "4")
+    fewer = here("sign", "Sentence 3.", "-e", "static", "--code", "code", "--bits", "4")
     assert (fewer.returncode, "has 8 bits, 4 were asked for" in fewer.stderr) == (2, True)
-    other = cod3s("sign", "Sentence 3.", "-e", "fast", "--code", "code")
+    other = here("sign", "Sentence 3.", "-e", "fast", "--code", "code")
     assert other.returncode == 1
     assert "was fitted for static" in other.stderr
 
 
-def test_bench_reports_ratios_and_agreement(cod3s: Run) -> None:
-    done = cod3s(
+def test_bench_reports_ratios_and_agreement(here: Run) -> None:
+    done = here(
         "bench", "encode", "-e", "fast", "-e", "fast-int8", "-e", "static", "-n", "50", "--rounds", "1", "--json"
     )
     rows = json.loads(done.stdout)["rows"]
@@ -267,29 +265,29 @@ def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cod3s: Run, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
 
 
-def test_a_dash_is_standard_input_wherever_text_is_taken(cod3s: Run, tmp_path: Path) -> None:
-    signed = json.loads(cod3s("sign", "-", "--json", "-e", "static", stdin="It rained.\nWe slept.\n").stdout)
+def test_a_dash_is_standard_input_wherever_text_is_taken(here: Run, tmp_path: Path) -> None:
+    signed = json.loads(here("sign", "-", "--json", "-e", "static", stdin="It rained.\nWe slept.\n").stdout)
     assert [row["text"] for row in signed["sentences"]] == ["It rained.", "We slept."]
     table = "id\ttext\n1\tIt rained.\n2\tWe slept.\n"
-    signed = json.loads(cod3s("sign", "-", "--column", "text", "--json", "-e", "static", stdin=table).stdout)
+    signed = json.loads(here("sign", "-", "--column", "text", "--json", "-e", "static", stdin=table).stdout)
     assert [row["text"] for row in signed["sentences"]] == ["It rained.", "We slept."]
     for command in (["bins", "build", "-", "-o", "b.sqlite"], ["codes", "fit", "-", "-o", "code", "--bits", "2"]):
-        done = cod3s(*command, "-e", "static", stdin="It rained.\nWe slept.\nHe ran.\n")
+        done = here(*command, "-e", "static", stdin="It rained.\nWe slept.\nHe ran.\n")
         assert done.returncode == 0, done.stderr
 
 
-def test_outputs_are_replaced_only_by_force(cod3s: Run, tmp_path: Path) -> None:
+def test_outputs_are_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.\nWe slept.\nHe ran.\n", encoding="utf-8")
     for command in (
         ["bins", "build", "s.txt", "-o", "b.sqlite"],
         ["codes", "fit", "s.txt", "-o", "code", "--bits=2"],
     ):
-        assert cod3s(*command, "-e", "static").returncode == 0
-        again = cod3s(*command, "-e", "static")
+        assert here(*command, "-e", "static").returncode == 0
+        again = here(*command, "-e", "static")
         assert again.returncode == 1
         assert "exists already" in again.stderr
         assert "--force" in again.stderr
-        assert cod3s(*command, "-e", "static", "--force").returncode == 0
+        assert here(*command, "-e", "static", "--force").returncode == 0
 
 
 def test_a_table_with_more_columns_than_the_terminal_holds_breaks_no_word(
@@ -307,19 +305,19 @@ def test_a_table_with_more_columns_than_the_terminal_holds_breaks_no_word(
     assert any(all(name in line for name in names) for line in capsys.readouterr().out.splitlines())
 
 
-def test_sts_fits_eighty_columns(cod3s: Run, tmp_path: Path) -> None:
+def test_sts_fits_eighty_columns(here: Run, tmp_path: Path) -> None:
     (tmp_path / "sts.csv").write_text('"It rained.","Rain fell.",4.5\n"A cat.","A car.",1\n"Go.","Go!",5\n')
-    lines = cod3s("sts", "sts.csv", "-e", "static", "--seeds", "2", COLUMNS="80").stdout.splitlines()
+    lines = here("sts", "sts.csv", "-e", "static", "--seeds", "2", COLUMNS="80").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split()[2] for line in lines if " random " in line] == ["4", "8", "16", "32", "64", "128", "256"]
 
 
-def test_bins_commands_take_the_file_first_or_as_an_option(cod3s: Run, tmp_path: Path) -> None:
+def test_bins_commands_take_the_file_first_or_as_an_option(here: Run, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.\nWe slept.\n", encoding="utf-8")
-    assert cod3s("bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static", "--bits", "4").returncode == 0
-    assert cod3s("bins", "tree", "b.sqlite").stdout == cod3s("bins", "tree", "--bins", "b.sqlite").stdout != ""
-    first = cod3s("bins", "show", "b.sqlite", "0110", "--json")
+    assert here("bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static", "--bits", "4").returncode == 0
+    assert here("bins", "tree", "b.sqlite").stdout == here("bins", "tree", "--bins", "b.sqlite").stdout != ""
+    first = here("bins", "show", "b.sqlite", "0110", "--json")
     assert first.returncode == 0
-    assert first.stdout == cod3s("bins", "show", "0110", "--bins", "b.sqlite", "--json").stdout
+    assert first.stdout == here("bins", "show", "0110", "--bins", "b.sqlite", "--json").stdout
     for wrong in (["show", "0110"], ["show", "b.sqlite", "0110", "--bins", "b.sqlite"], ["tree"]):
-        assert cod3s("bins", *wrong).returncode == 2
+        assert here("bins", *wrong).returncode == 2

@@ -275,17 +275,17 @@ def test_figures_are_those_of_counting() -> None:
     assert (whole.questions, effect.relation) == (40, "effect")
 
 
-def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
     shutil.copytree(tiny_bundle.exact, tmp_path / "bundle")
     corpus = tiny_bundle.run.parent / "corpus"
-    trained = cod3s("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
+    trained = here("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
     assert trained.returncode == 0, trained.stderr
     assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {"corpus"}
-    attached = cod3s("critic", "attach", "critic", "bundle")
+    attached = here("critic", "attach", "critic", "bundle")
     assert attached.returncode == 0, attached.stderr
     rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"
     (tmp_path / "pairs.tsv").write_text(rows)
-    scored = cod3s("critic", "score", "-", "--bundle", "bundle", "--json", stdin=rows)
+    scored = here("critic", "score", "-", "--bundle", "bundle", "--json", stdin=rows)
     assert scored.returncode == 0, scored.stderr
     first, second = map(json.loads, scored.stdout.splitlines())
     assert first["plausibility"] > second["plausibility"]
@@ -294,19 +294,19 @@ def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: Tiny
         {"id": 8, "source": SOURCES[0], "target": "the pilot slept"},
     ]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed))
-    rescored = cod3s("critic", "score", "pairs.jsonl", "--bundle", "bundle", "--json")
+    rescored = here("critic", "score", "pairs.jsonl", "--bundle", "bundle", "--json")
     assert rescored.returncode == 0, rescored.stderr
     cause, effect = map(json.loads, rescored.stdout.splitlines())
     assert (cause["id"], cause["relation"], effect["id"], effect["relation"]) == (7, "cause", 8, "effect")
     assert effect["plausibility"] == pytest.approx(second["plausibility"], abs=1e-4)
     assert cause["plausibility"] != pytest.approx(effect["plausibility"], abs=1e-6)
-    kept = cod3s(
+    kept = here(
         *("select", "pairs.tsv", "-k", "1", "--score-with", "critic", "--text-field", "target"),
         *("--score-weight", "0.9", "--bundle", "bundle", "--format", "tsv"),
     )
     assert kept.returncode == 0, kept.stderr
     assert "the baker slept" in kept.stdout
-    table = cod3s("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--all")
+    table = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--all")
     assert table.returncode == 0, table.stderr
     assert "critic" in table.stdout
 
@@ -319,8 +319,8 @@ def test_the_command_line_fits_scores_and_attaches(cod3s: Run, tiny_bundle: Tiny
         (("critic", "train", "-o", "critic", "--questions", "x.xml", "--features", "charm"), 2, "charm"),
     ],
 )
-def test_wrong_calls_say_what_to_do(cod3s: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
-    called = cod3s(*arguments)
+def test_wrong_calls_say_what_to_do(here: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+    called = here(*arguments)
     assert called.returncode == code
     assert message in called.stderr
     assert "hint" in called.stderr

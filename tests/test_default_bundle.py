@@ -7,13 +7,13 @@ import pytest
 import cod3s
 from cod3s.bins import open_bins
 from cod3s.bundle import default_bundle, read_facts, sizes, verify
+from cod3s.errors import BundleError
 from conftest import Run
 
-OWN = [
-    "the power went out during dinner",
-    "my neighbour bought a dog",
-    "the child ate too many cherries",
-]
+SOURCES = {
+    "effect": ["the power went out during dinner", "my neighbour bought a dog"],
+    "cause": ["the child ate too many cherries"],
+}
 
 
 def test_it_is_whole_and_small_enough_to_ship() -> None:
@@ -52,8 +52,8 @@ def model() -> cod3s.Generator:
 
 @pytest.fixture(scope="module")
 def answered(model: cod3s.Generator) -> dict[str, list[cod3s.AnswerSet]]:
-    """The answers to three sources of our own, by relation."""
-    return {relation: model.generate(OWN, relation) for relation in ("effect", "cause")}
+    """The answers to sources of our own, by relation."""
+    return {relation: model.generate(sources, relation) for relation, sources in SOURCES.items()}
 
 
 @pytest.mark.parametrize("relation", ["effect", "cause"])
@@ -74,7 +74,7 @@ def test_most_bits_come_out_as_they_were_asked_for(answered: dict[str, list[cod3
 
 
 def test_its_answers_depend_on_the_source(answered: dict[str, list[cod3s.AnswerSet]]) -> None:
-    first, second = (set(answers.texts) for answers in answered["effect"][:2])
+    first, second = (set(answers.texts) for answers in answered["effect"])
     assert len(first & second) < 3
 
 
@@ -85,9 +85,16 @@ def test_its_critic_prefers_what_makes_sense(model: cod3s.Generator) -> None:
     assert sensible > absurd
 
 
+@pytest.mark.parametrize("system", ["dbs", "dpc"])
+def test_systems_that_it_cannot_run_are_refused_with_another_way(model: cod3s.Generator, system: str) -> None:
+    with pytest.raises(BundleError, match=f"{system} runs on seq2seq models") as caught:
+        model.generate(SOURCES["effect"][0], "effect", system=system)
+    assert "s2s-rs" in caught.value.hint
+
+
 def test_a_second_call_is_quick(model: cod3s.Generator) -> None:
     start = time.perf_counter()
-    model.generate(OWN[1], "effect")
+    model.generate(SOURCES["effect"][1], "effect")
     assert time.perf_counter() - start < 20, "a bound for a busy machine; docs/measured/speed.md has the figures"
 
 

@@ -350,8 +350,8 @@ def test_json_of_the_command_holds_everything(cod3s: Run) -> None:
         (["-", "--server", "http://127.0.0.1:9", "--model", "m"], "the prompt is empty", 2),
     ],
 )
-def test_mistakes_on_the_command_line_are_told(arguments: list[str], message: str, code: int, cod3s: Run) -> None:
-    done = cod3s("diversify", *arguments)
+def test_mistakes_on_the_command_line_are_told(arguments: list[str], message: str, code: int, here: Run) -> None:
+    done = here("diversify", *arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
 

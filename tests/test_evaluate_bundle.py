@@ -267,10 +267,10 @@ def test_the_default_system_is_among_the_default_systems() -> None:
 
 
 def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
-    cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path
+    here: Run, tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
     data = write_data(tmp_path)
-    made = cod3s(
+    made = here(
         *("evaluate", data, "--bundle", tiny_bundle.small, "-o", "report", "--systems", "s2s,cod3s-beam-mmi"),
         *("--sets", "2,3", "--second-encoder", "none", "--json"),
     )
@@ -280,15 +280,15 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
     assert "fidelity" in record["systems"]["cod3s-beam-mmi"]["effect"]
     assert record["settings"]["bundle"].startswith("small@")
     files = {name: (tmp_path / "report" / name).read_bytes() for name in ("metrics.json", "report.html")}
-    cod3s(
+    here(
         *("evaluate", data, "--bundle", tiny_bundle.small, "-o", "report", "--systems", "s2s,cod3s-beam-mmi"),
         *("--sets", "2,3", "--second-encoder", "none"),
     )
     assert {name: (tmp_path / "report" / name).read_bytes() for name in files} == files
-    stored = cod3s("evaluate", "--from", "report/outputs", "-o", "again", "--sets", "3", "--encoder", "static")
+    stored = here("evaluate", "--from", "report/outputs", "-o", "again", "--sets", "3", "--encoder", "static")
     assert stored.returncode == 0, stored.stderr
     assert "Diversity of 3-sets" in stored.stdout
-    compared = cod3s("evaluate", "--compare", "report", "again")
+    compared = here("evaluate", "--compare", "report", "again")
     assert compared.returncode == 0, compared.stderr
     assert "3 bleu1" in compared.stdout
     assert "bundle differs" in compared.stderr
@@ -303,21 +303,22 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
         (["evaluate", "--from", "missing.jsonl", "-o", "report"], "no file at missing.jsonl", 1),
         (["evaluate", "--from", ".", "-o", "report"], "no .jsonl files", 1),
         (["evaluate", "missing.xml", "-o", "report"], "missing.xml", 1),
+        (["evaluate", "-", "-o", "report"], "not from a pipe", 2),
         (["sweep", "data.tsv", "-o", "s", "--min-hamming", "a"], "takes numbers", 2),
     ],
 )
 def test_wrong_calls_say_the_way_out(
-    cod3s: Run, tmp_path: Path, arguments: list[str], message: str, code: int
+    here: Run, tmp_path: Path, arguments: list[str], message: str, code: int
 ) -> None:
     write_data(tmp_path)
-    done = cod3s(*arguments)
+    done = here(*arguments)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can_run(
-    cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path
+    here: Run, tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
     folder = tmp_path / "bundle"
     shutil.copytree(tiny_bundle.small, folder)
@@ -326,7 +327,7 @@ def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can
     write_json(folder / "bundle.json", facts)
     data = write_data(tmp_path)
     common = (data, "--bundle", folder, "--sets", "2", "--second-encoder", "none", "--relation", "effect")
-    done = cod3s("evaluate", *common, "-o", "report", "--json")
+    done = here("evaluate", *common, "-o", "report", "--json")
     assert done.returncode == 0, done.stderr
     assert "cod3s-mmi-mmi is skipped: MMI needs" in done.stderr
     assert set(json.loads(done.stdout)["systems"]) == {
@@ -336,7 +337,7 @@ def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can
         "s2s-rs",
         "cod3s-beam-beam",
     }
-    asked = cod3s("evaluate", *common, "-o", "other", "--systems", "s2s,cod3s-mmi-mmi")
+    asked = here("evaluate", *common, "-o", "other", "--systems", "s2s,cod3s-mmi-mmi")
     assert asked.returncode == 1
     assert "MMI needs" in asked.stderr
     assert not list((tmp_path / "other").rglob("*.jsonl")), "found before anything was generated"

@@ -1,6 +1,7 @@
-"""The explorer page in a real browser: headless Chromium, a real server process, the embedded bundle.
+"""The explorer page in a real browser: headless Chromium, a real server process, a real bundle.
 
-Every page that a test opens is watched: no request may leave the host, and the console must stay free of errors.
+The tiny bundle answers at once; tests of what is shown meanwhile ask the embedded one, which takes its time. Every
+page that a test opens is watched: no request may leave the host, and the console must stay free of errors.
 """
 
 import csv
@@ -24,8 +25,9 @@ import pytest
 
 from browser import chromium
 from conftest import ROOT
+from tiny_bundle import SOURCES, TinyBundle
 
-SOURCE = "the power went out during dinner"
+SOURCE = SOURCES[0]
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><b>bold</b>"
 PATIENCE = 60_000  # milliseconds for answers: a loaded machine is slow, and no test is about speed
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
@@ -41,10 +43,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(port: int) -> Iterator[str]:
+def served(port: int, *options: str | Path) -> Iterator[str]:
     """A real `cod3s serve`, and its address."""
+    command = [sys.executable, "-m", "cod3s", "serve", "--port", str(port), "--seconds", "300"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cod3s", "serve", "--port", str(port), "--seconds", "300"],
+        [*command, *map(str, options)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -112,7 +115,13 @@ Open = Callable[..., Watched]
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[str]:
+def site(tiny_bundle: TinyBundle) -> Iterator[str]:
+    with served(free_port(), "--bundle", tiny_bundle.exact) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def embedded_site() -> Iterator[str]:
     with served(free_port()) as address:
         yield address
 
@@ -158,8 +167,8 @@ def ask_api(site: str, path: str, body: dict[str, object] | None = None) -> Any:
 # Answers
 
 
-def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit: Open, site: str) -> None:
-    watched = visit()
+def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit: Open, embedded_site: str) -> None:
+    watched = visit(base=embedded_site)
     watched.page.add_init_script(
         """window.counts = [];
         new MutationObserver(() => window.counts.push([
@@ -170,13 +179,13 @@ def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit:
     counts = [tuple(pair) for pair in watched.page.evaluate("window.counts")]
     assert (5, 0) in counts  # all bins are announced before any answer is there
     assert any(cards == 5 and 0 < filled < 5 for cards, filled in counts)
-    record = ask_api(site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 5})
+    record = ask_api(embedded_site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 5})
     assert watched.texts() == [answer["text"] for answer in record["answers"]]
     assert watched.page.locator("#map .mark").count() == 5
 
 
-def test_a_wait_says_what_is_done_and_for_how_long(visit: Open) -> None:
-    watched = visit()
+def test_a_wait_says_what_is_done_and_for_how_long(visit: Open, embedded_site: str) -> None:
+    watched = visit(base=embedded_site)
     watched.page.add_init_script(
         """window.said = [];
         new MutationObserver(() => window.said.push(
@@ -193,12 +202,12 @@ def test_a_wait_says_what_is_done_and_for_how_long(visit: Open) -> None:
     assert watched.page.locator("#elapsed").text_content() == ""
 
 
-def test_a_card_says_what_its_bin_is_like(visit: Open, site: str) -> None:
-    watched = visit()
+def test_a_card_says_what_its_bin_is_like(visit: Open, embedded_site: str) -> None:
+    watched = visit(base=embedded_site)
     watched.run(k=2)
     card = watched.page.locator("#answers .bin").first
     signature = watched.signatures()[0]
-    known = ask_api(site, f"/api/bins/{signature}?relation=effect")
+    known = ask_api(embedded_site, f"/api/bins/{signature}?relation=effect")
     assert card.locator(".like").text_content() == f"its bin is like: {known['medoid']}"
     assert f"{known['count']} training sentence" in card.locator(".facts").text_content()
     squares = card.locator(".pattern rect")
@@ -210,14 +219,13 @@ def test_the_other_relation_asks_the_other_way(visit: Open) -> None:
     watched.run(k=4)
     first = watched.texts()
     watched.page.get_by_role("radio", name="Why?").check()
-    watched.page.wait_for_selector("#stop:visible")
+    watched.page.locator("#answers-title", has_text=f"{SOURCE} because …").wait_for()
     watched.finished()
-    assert watched.page.locator("#answers-title").text_content() == f"{SOURCE} because …"
     assert watched.texts() != first
 
 
-def test_stop_ends_a_run_and_says_no_error(visit: Open) -> None:
-    watched = visit()
+def test_stop_ends_a_run_and_says_no_error(visit: Open, embedded_site: str) -> None:
+    watched = visit(base=embedded_site)
     watched.open(text=SOURCE, k=30)
     watched.page.locator("#stop").click()
     watched.page.wait_for_selector("#find:visible")
@@ -427,9 +435,9 @@ def test_a_sentence_that_cannot_be_asked_is_explained_beside_it(visit: Open, tex
     assert not [url for url in watched.asked if "/api/stream" in url]
 
 
-def test_a_server_that_has_gone_is_explained_and_can_be_tried_again(visit: Open) -> None:
-    port = free_port()
-    with served(port) as address:
+def test_a_server_that_has_gone_is_explained_and_can_be_tried_again(visit: Open, tiny_bundle: TinyBundle) -> None:
+    port, bundle = free_port(), ("--bundle", tiny_bundle.exact)
+    with served(port, *bundle) as address:
         watched = visit(base=address)
         watched.expected = "Failed to load resource"
         watched.open(k=2)
@@ -437,7 +445,7 @@ def test_a_server_that_has_gone_is_explained_and_can_be_tried_again(visit: Open)
     watched.page.locator("#text").fill(SOURCE)
     watched.page.locator("#find").click()
     watched.page.get_by_text("The server does not answer.").wait_for()
-    with served(port):
+    with served(port, *bundle):
         watched.page.locator("#again").click()
         watched.finished()
         assert len(watched.texts()) == 2
@@ -470,7 +478,7 @@ def test_what_a_server_in_trouble_sends_becomes_words(visit: Open, answer: dict[
 
 
 def hostile_stream() -> str:
-    signature = "0" * 16
+    signature = "0" * 8
     bin_ = {"signature": signature, "count": 1, "medoid": HOSTILE}
     answer = {**bin_, "text": HOSTILE, "score": -1.0}
     record = {"source": HOSTILE, "relation": "effect", "answers": [answer], "remarks": [HOSTILE]}

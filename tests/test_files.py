@@ -82,13 +82,13 @@ def test_two_that_write_the_same_folder_at_once_both_succeed(tmp_path: Path) -> 
     ],
 )
 def test_commands_spare_a_folder_of_another_kind(
-    arguments: tuple[str, ...], kind: str, cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path
+    arguments: tuple[str, ...], kind: str, here: Run, tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
     (tmp_path / "s.txt").write_text("it rained\nthe bus was late\nwe laughed\n")
     (tmp_path / "run").symlink_to(tiny_bundle.run)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("ten years")
-    done = cod3s(*arguments, "-o", "mine")
+    done = here(*arguments, "-o", "mine")
     assert done.returncode != 0
     assert f"no {kind}" in done.stderr.replace("\n", " ")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "ten years"
@@ -109,9 +109,9 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real.txt").read_text() == "new"
 
 
-def test_bins_are_not_written_over_their_sentences(cod3s: Run, tmp_path: Path) -> None:
+def test_bins_are_not_written_over_their_sentences(here: Run, tmp_path: Path) -> None:
     (tmp_path / "same.txt").write_text("it rained\n")
-    done = cod3s("bins", "build", "same.txt", "-o", "same.txt", "-e", "static")
+    done = here("bins", "build", "same.txt", "-o", "same.txt", "-e", "static")
     assert "is also an input" in done.stderr
     assert (tmp_path / "same.txt").read_text() == "it rained\n"
 

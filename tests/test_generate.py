@@ -430,8 +430,8 @@ def test_without_bins_answers_have_no_medoids_and_prior_cannot_be(tiny_bundle: T
 # The command line
 
 
-def test_the_table_shows_answers_bins_and_settings(cod3s: Run, tiny_bundle: TinyBundle) -> None:
-    done = cod3s("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check", "-v")
+def test_the_table_shows_answers_bins_and_settings(here: Run, tiny_bundle: TinyBundle) -> None:
+    done = here("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check", "-v")
     assert done.returncode == 0, done.stderr
     (found,) = [load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)]
     for one in found:
@@ -441,55 +441,55 @@ def test_the_table_shows_answers_bins_and_settings(cod3s: Run, tiny_bundle: Tiny
     assert "off by" in done.stdout
 
 
-def test_brackets_of_a_source_are_shown_as_they_are(cod3s: Run, tiny_bundle: TinyBundle) -> None:
-    done = cod3s("generate", "effect", "[/b] press [enter] now", "-k", "1", "--bundle", tiny_bundle.small)
+def test_brackets_of_a_source_are_shown_as_they_are(here: Run, tiny_bundle: TinyBundle) -> None:
+    done = here("generate", "effect", "[/b] press [enter] now", "-k", "1", "--bundle", tiny_bundle.small)
     assert done.returncode == 0, done.stderr
     assert "effect of: [/b] press [enter] now" in done.stdout
 
 
-def test_input_that_cannot_be_answered_line_by_line(cod3s: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+def test_input_that_cannot_be_answered_line_by_line(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
     """A table needs a column, empty input is an error, and lines that were skipped are counted."""
     (tmp_path / "s.jsonl").write_text('{"source": "it rained"}\n')
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "two.txt").write_text("it rained\n\u200b\n\nthe bus was late\n")
     options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
-    assert "--column" in cod3s("generate", "effect", "--input", "s.jsonl", *options).stderr
-    assert "holds no sentence" in cod3s("generate", "effect", "--input", "empty.txt", *options).stderr
-    assert cod3s("generate", "effect", "it rained", "--column", "source", *options).returncode == 2
-    named = cod3s("generate", "effect", "--input", "s.jsonl", "--column", "source", *options)
+    assert "--column" in here("generate", "effect", "--input", "s.jsonl", *options).stderr
+    assert "holds no sentence" in here("generate", "effect", "--input", "empty.txt", *options).stderr
+    assert here("generate", "effect", "it rained", "--column", "source", *options).returncode == 2
+    named = here("generate", "effect", "--input", "s.jsonl", "--column", "source", *options)
     assert json.loads(named.stdout)["source"] == "it rained"
-    done = cod3s("generate", "effect", "--input", "two.txt", *options)
+    done = here("generate", "effect", "--input", "two.txt", *options)
     assert [json.loads(line)["source"] for line in done.stdout.splitlines()] == ["it rained", "the bus was late"]
     assert "2 lines of two.txt" in done.stderr
 
 
-def test_the_plain_view_fits_80_columns(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> None:
     """Number, answer, score; a pipe is as wide as COLUMNS says; long answers wrap inside their column."""
     arguments = ("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact)
-    lines = cod3s(*arguments, COLUMNS="80").stdout.splitlines()
+    lines = here(*arguments, COLUMNS="80").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines if "answer" in line] == [["#", "answer", "score"]]
     assert sum(line.split()[:1] in (["1"], ["2"], ["3"]) for line in lines) == 3
     assert sum(bool(line.strip()) for line in lines) == 7  # title, header, rule, three answers, settings
     found = load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)
-    narrow = cod3s(*arguments, COLUMNS="40").stdout
+    narrow = here(*arguments, COLUMNS="40").stdout
     assert max(map(len, narrow.splitlines())) <= 40
     assert all(f"{answer.score:.3f}" in narrow for answer in found)
-    verbose = cod3s(*arguments, "--verbose", COLUMNS="80").stdout
+    verbose = here(*arguments, "--verbose", COLUMNS="80").stdout
     assert max(map(len, verbose.splitlines())) <= 80
     assert all(answer.signature in verbose for answer in found), "a signature is never broken"
 
 
-def test_standard_input_can_be_given_as_a_source(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+def test_standard_input_can_be_given_as_a_source(here: Run, tiny_bundle: TinyBundle) -> None:
     options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
-    done = cod3s("generate", "effect", "it rained", "-", *options, stdin="the bus was late\n\nhe slept\n")
+    done = here("generate", "effect", "it rained", "-", *options, stdin="the bus was late\n\nhe slept\n")
     sources = [json.loads(line)["source"] for line in done.stdout.splitlines()]
     assert sources == ["it rained", "the bus was late", "he slept"]
 
 
-def test_many_answers_are_announced(cod3s: Run, tiny_bundle: TinyBundle) -> None:
+def test_many_answers_are_announced(here: Run, tiny_bundle: TinyBundle) -> None:
     options = ("--bundle", tiny_bundle.small, "--beam", "1", "--max-tokens", "2", "--json")
-    done = cod3s("generate", "effect", SOURCES[0], "-k", "120", *options)
+    done = here("generate", "effect", SOURCES[0], "-k", "120", *options)
     assert done.returncode == 0, done.stderr
     assert "120 answers per source take about 12 times as long as 10" in done.stderr
 
@@ -505,15 +505,15 @@ REACHED = [
 
 @pytest.mark.parametrize(("arguments", "wanted"), REACHED, ids=[" ".join(row[0]) for row in REACHED])
 def test_every_option_of_decoding_is_reached(
-    arguments: list[str], wanted: dict[str, object], cod3s: Run, tiny_bundle: TinyBundle
+    arguments: list[str], wanted: dict[str, object], here: Run, tiny_bundle: TinyBundle
 ) -> None:
     options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
-    settings = json.loads(cod3s("generate", "effect", SOURCES[0], *options, *arguments).stdout)["settings"]
+    settings = json.loads(here("generate", "effect", SOURCES[0], *options, *arguments).stdout)["settings"]
     assert {name: settings[name] for name in wanted} == wanted
 
 
-def test_samples_are_shown_where_samples_are_drawn(cod3s: Run, tiny_bundle: TinyBundle) -> None:
-    done = cod3s("generate", "effect", SOURCES[0], "-k", "1", "--search", "sample", "--bundle", tiny_bundle.small)
+def test_samples_are_shown_where_samples_are_drawn(here: Run, tiny_bundle: TinyBundle) -> None:
+    done = here("generate", "effect", SOURCES[0], "-k", "1", "--search", "sample", "--bundle", tiny_bundle.small)
     assert "search sample | samples 40 | top_k 40 |" in " ".join(done.stdout.split())
 
 
@@ -529,9 +529,9 @@ def test_json_is_one_record_a_source_and_nothing_else(cod3s: Run, tiny_bundle: T
     assert records[0]["settings"]["beam"] == 5
 
 
-def test_like_writes_in_the_bin_of_a_sentence(cod3s: Run, tiny_bundle: TinyBundle, generator: Generator) -> None:
+def test_like_writes_in_the_bin_of_a_sentence(here: Run, tiny_bundle: TinyBundle, generator: Generator) -> None:
     like = "the baker slept in the garden at home"
-    done = cod3s("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
+    done = here("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
     (answer,) = json.loads(done.stdout)["answers"]
     assert [answer["signature"]] == generator.signer.signatures([like])
 
@@ -551,9 +551,9 @@ WRONG_CALLS = [
 
 @pytest.mark.parametrize(("arguments", "code", "message"), WRONG_CALLS, ids=[call[2] for call in WRONG_CALLS])
 def test_wrong_calls_end_with_a_way_out(
-    arguments: list[str], code: int, message: str, cod3s: Run, tiny_bundle: TinyBundle
+    arguments: list[str], code: int, message: str, here: Run, tiny_bundle: TinyBundle
 ) -> None:
-    done = cod3s("generate", *arguments, "--bundle", tiny_bundle.small)
+    done = here("generate", *arguments, "--bundle", tiny_bundle.small)
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -402,6 +402,9 @@ def test_a_study_is_rehearsed_from_simulation_to_report(folder: Path, tmp_path: 
     assert list(truth["levels"]) == ["x", "y"]
     found = json.loads(run("analyse", folder, "-o", tmp_path / "report", "--json"))
     assert found == json.loads((tmp_path / "report" / "metrics.json").read_text())
+    with pytest.raises(Cod3sError, match="exists already"):
+        run("analyse", folder, "-o", tmp_path / "report")
+    run("analyse", folder, "-o", tmp_path / "report", "--force")
     assert found["simulated"] is True
     own = found["results"]["systems"]["effect"]
     assert own["x"]["top3"]["mean"] < own["y"]["top3"]["mean"]
@@ -428,7 +431,11 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="could overwrite it"):
         run("export", folder, "--to", "potato", "-o", folder)
     (tmp_path / "mturk" / "notes.txt").write_text("mine")
-    run("export", folder, "--to", "mturk", "-o", tmp_path / "mturk")
+    for command in (["export", folder, "--to", "mturk"], ["export", folder, "--to", "csv"]):
+        with pytest.raises(Cod3sError, match="exists already") as error:
+            run(*command, "-o", tmp_path / str(command[-1]))
+        assert "--force" in error.value.hint
+        run(*command, "-o", tmp_path / str(command[-1]), "--force")
     assert (tmp_path / "mturk" / "notes.txt").read_text() == "mine"  # an export replaces only its own files
     with pytest.raises(Cod3sError, match="unknown value 'mturc' for --to") as error:
         run("export", folder, "--to", "mturc", "-o", tmp_path / "x")

@@ -11,9 +11,9 @@ from tiny_bundle import SOURCES, TinyBundle
 
 
 @pytest.fixture
-def talk(cod3s: Run, tiny_bundle: TinyBundle):
+def talk(here: Run, tiny_bundle: TinyBundle):
     def say(*lines: str, arguments: tuple[str, ...] = ("effect", "-k", "3")):
-        return cod3s("run", *arguments, "--bundle", str(tiny_bundle.small), stdin="\n".join(lines) + "\n")
+        return here("run", *arguments, "--bundle", str(tiny_bundle.small), stdin="\n".join(lines) + "\n")
 
     return say
 

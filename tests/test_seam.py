@@ -44,13 +44,13 @@ def done(cod3s: Run, *arguments: str) -> str:
     return process.stdout
 
 
-def test_harvested_files_train_with_shares_of_their_corpora(cod3s: Run, tmp_path: Path) -> None:
+def test_harvested_files_train_with_shares_of_their_corpora(here: Run, tmp_path: Path) -> None:
     for name, seed in (("letters.txt", 1), ("diary.txt", 2)):
         lines = [f"{cause[0].upper()}{cause[1:]}, so {effect}.\n\n" for cause, effect in own_pairs(60, seed)]
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
-    done(cod3s, "harvest", "letters.txt", "diary.txt", "-o", "pairs.tsv", "--workers", "1")
-    done(cod3s, "prepare", "pairs.tsv", "-o", "corpus", "--relation", "effect", "--encoder", "static")
-    done(cod3s, "train", "corpus", "-o", "run", "--preset", "tiny", "--corpora", "diary.txt:0.5", "--epochs", "1")
+    done(here, "harvest", "letters.txt", "diary.txt", "-o", "pairs.tsv", "--workers", "1")
+    done(here, "prepare", "pairs.tsv", "-o", "corpus", "--relation", "effect", "--encoder", "static")
+    done(here, "train", "corpus", "-o", "run", "--preset", "tiny", "--corpora", "diary.txt:0.5", "--epochs", "1")
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["config"]
     assert config["corpora"] == {"diary.txt": 0.5}
 
@@ -97,21 +97,21 @@ def test_pairs_that_share_sentences_are_held_out_together(tmp_path: Path) -> Non
     assert found == {"train": 85, "dev": 10, "test": 5}
 
 
-def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(cod3s: Run, tmp_path: Path) -> None:
+def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(here: Run, tmp_path: Path) -> None:
     write_tsv(tmp_path / "pairs.tsv", [("the lamp broke", f"it was too dark to read page {n}") for n in range(40)])
-    made = cod3s("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
+    made = here("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
     assert made.returncode == 0, made.stderr
     assert "effect has no dev pairs: nearly all pairs are connected" in made.stderr
-    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    failed = here("train", "c", "-o", "run", "--preset", "tiny")
     assert failed.returncode == 1
     assert "the corpus has no dev pairs: nearly all pairs are connected" in failed.stderr
     assert "add pairs whose sentences occur in no other pair" in failed.stderr
     assert not (tmp_path / "run").exists()
 
 
-def test_train_names_the_option_that_helps(cod3s: Run, tmp_path: Path) -> None:
+def test_train_names_the_option_that_helps(here: Run, tmp_path: Path) -> None:
     write_tsv(tmp_path / "pairs.tsv", own_pairs(40))
-    done(cod3s, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
-    failed = cod3s("train", "c", "-o", "run", "--preset", "tiny")
+    done(here, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
+    failed = here("train", "c", "-o", "run", "--preset", "tiny")
     assert "prepare it again with --dev 100" in failed.stderr
     assert not (tmp_path / "run").exists()

@@ -20,6 +20,7 @@ from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.report import PAGE, write_report
+from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep, write_sweep
 from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.collect.server import ServerOptions, create_app
 from cod3s.judge.exchange.mturk import write_batch
@@ -33,6 +34,7 @@ from cod3s.serving.guard import HEADERS
 from cod3s.web.app import create_app as create_explorer
 from cod3s.web.limits import Limits
 from judge_study import a_made_study
+from tiny_bundle import TinyBundle
 from web_server import serving
 
 expect.set_options(timeout=30_000)
@@ -44,8 +46,8 @@ FOREIGN = LIVE.replace("script, img", 'img:not([src="static/icon.svg"])').replac
 
 
 @pytest.fixture(scope="module")
-def explorer() -> Iterator[str]:
-    with serving(create_explorer(load(), Limits(text=400))) as address:
+def explorer(tiny_bundle: TinyBundle) -> Iterator[str]:
+    with serving(create_explorer(load(tiny_bundle.small), Limits(text=400))) as address:
         yield address
 
 
@@ -180,6 +182,23 @@ def evaluation_page(folder: Path) -> Path:
     return folder / PAGE
 
 
+def sweep_page(folder: Path) -> Path:
+    values = dict.fromkeys(FIGURES, 1.0)
+    in_plots = [Setting(text, STRINGS[0], ((STRINGS[0], 2.0),)) for text in STRINGS[:5]]
+    in_table = [Setting(text, "", ((text, 2.0),)) for text in STRINGS]
+    points = tuple(Point(setting, values) for setting in (*in_plots, *in_table))
+    write_sweep(folder, Sweep({"sets": (10,), "bundles": STRINGS}, " ".join(STRINGS), "relevance", points))
+    return folder / "sweep.html"
+
+
+def notebook_page(folder: Path) -> Path:
+    """What a notebook shows of the answers, in a page around it."""
+    views = [answers._repr_html_() for sets in outputs_of_strings().values() for answers in sets]
+    page = folder / "notebook.html"
+    page.write_text(f'<!doctype html><meta charset="utf-8"><body>{"".join(views)}', encoding="utf-8")
+    return page
+
+
 def study_page(folder: Path) -> Path:
     made = a_made_study(folder)
     items = [replace(item, statement=text) for item, text in zip(made.items, STRINGS, strict=False)]
@@ -200,7 +219,7 @@ def batch_page(folder: Path) -> Path:
     return page
 
 
-@pytest.mark.parametrize("write", [evaluation_page, study_page, batch_page])
+@pytest.mark.parametrize("write", [evaluation_page, sweep_page, notebook_page, study_page, batch_page])
 def test_reports_show_all_of_them_as_text(write: Callable[[Path], Path], tmp_path: Path, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(write(tmp_path).as_uri())
@@ -208,7 +227,8 @@ def test_reports_show_all_of_them_as_text(write: Callable[[Path], Path], tmp_pat
     assert page.locator(LIVE).count() == 0
     assert page.evaluate("getComputedStyle(document.body).display") != "none"
     assert STRINGS[0] in page.locator("body").inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing overflows on a phone"
+    if write is not notebook_page:  # the notebook decides how wide its output is
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing overflows on a phone"
 
 
 def test_the_judges_pages_show_all_of_them_as_text(tmp_path: Path, browser: Browser) -> None:

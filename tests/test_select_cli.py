@@ -53,13 +53,13 @@ def test_a_group_comes_out_when_it_is_whole_though_the_pipe_stays_open(tmp_path:
             running.kill()
 
 
-def test_blank_lines_of_a_table_hold_nothing(cod3s: Run) -> None:
-    done = cod3s("select", "-", "-k2", "--column", "reply", stdin="id,reply\n7,He slept\n\n8,It rained\n\n")
+def test_blank_lines_of_a_table_hold_nothing(here: Run) -> None:
+    done = here("select", "-", "-k2", "--column", "reply", stdin="id,reply\n7,He slept\n\n8,It rained\n\n")
     assert done.stdout.splitlines() == ["id,reply", "7,He slept", "8,It rained"]
 
 
-def test_json_names_group_indices_signatures_and_whole_records(cod3s: Run) -> None:
-    done = cod3s(
+def test_json_names_group_indices_signatures_and_whole_records(here: Run) -> None:
+    done = here(
         "select", "-", "-k2", "--group-by", "prompt", "--score-field", "score", "--json", "--show-duplicates",
         stdin="\n".join(RECORDS),
     )  # fmt: skip
@@ -75,11 +75,9 @@ def test_json_names_group_indices_signatures_and_whole_records(cod3s: Run) -> No
     assert second["remarks"] == ["2 were asked for, only 1 differ"]
 
 
-def test_cells_are_quoted_again_and_duplicates_are_one_more_column(cod3s: Run) -> None:
+def test_cells_are_quoted_again_and_duplicates_are_one_more_column(here: Run) -> None:
     table = 'id,reply\n7,"He slept, badly"\n8,"He slept, badly."\n9,"She said ""no"""\n'
-    done = cod3s(
-        "select", "-", "-k2", "--text-field", "reply", "--show-duplicates", "--method", "mmr", stdin=table
-    )
+    done = here("select", "-", "-k2", "--text-field", "reply", "--show-duplicates", "--method", "mmr", stdin=table)
     assert list(csv.reader(io.StringIO(done.stdout))) == [
         ["id", "reply", "duplicates"],
         ["7", "He slept, badly", '["He slept, badly."]'],
@@ -87,8 +85,8 @@ def test_cells_are_quoted_again_and_duplicates_are_one_more_column(cod3s: Run) -
     ]
 
 
-def test_a_group_that_comes_again_is_told(cod3s: Run) -> None:
-    done = cod3s("select", "-", "--group-by", "prompt", stdin="\n".join([RECORDS[0], RECORDS[3], RECORDS[2]]))
+def test_a_group_that_comes_again_is_told(here: Run) -> None:
+    done = here("select", "-", "--group-by", "prompt", stdin="\n".join([RECORDS[0], RECORDS[3], RECORDS[2]]))
     assert len(done.stdout.splitlines()) == 3
     assert "prompt 1 comes again in line 3" in done.stderr
 
@@ -102,9 +100,9 @@ def test_a_group_that_comes_again_is_told(cod3s: Run) -> None:
     ],
 )
 def test_bad_input_ends_with_a_clear_error(
-    arguments: list[str], stdin: str, message: str, code: int, cod3s: Run
+    arguments: list[str], stdin: str, message: str, code: int, here: Run
 ) -> None:
-    done = cod3s("select", "-", *arguments, stdin=stdin)
+    done = here("select", "-", *arguments, stdin=stdin)
     assert done.returncode == code
     assert message in done.stderr
     assert not done.stdout

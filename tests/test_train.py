@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -165,7 +166,7 @@ def test_two_processes_reach_the_loss_of_one(corpus: Path, tmp_path: Path) -> No
     script = tmp_path / "two.py"
     script.write_text(
         "import sys; from pathlib import Path; from cod3s.train import PRESETS, train\n"
-        "config = PRESETS['tiny'].with_values(evaluate_every=10, epochs=6, batch_tokens=512)\n"
+        "config = PRESETS['tiny'].with_values(evaluate_every=10, epochs=2, batch_tokens=512)\n"
         "train(Path(sys.argv[1]), Path(sys.argv[2]), config)\n"
     )
     subprocess.run(
@@ -184,7 +185,7 @@ def test_two_processes_reach_the_loss_of_one(corpus: Path, tmp_path: Path) -> No
         check=True,
     )
     two = json.loads((tmp_path / "two" / "shared" / "figures.json").read_text())
-    one = train(corpus, tmp_path / "one", TINY.with_values(epochs=6, accumulate=2))["shared"]
+    one = train(corpus, tmp_path / "one", TINY.with_values(accumulate=2))["shared"]
     assert two["loss"] == pytest.approx(one["loss"], rel=0.05)
     last = [
         (run / "shared" / "log.csv").read_text().splitlines()[-1] for run in (tmp_path / "one", tmp_path / "two")
@@ -217,8 +218,9 @@ def test_a_run_may_end_before_its_epochs_with_its_rate_at_zero(corpus: Path, tmp
 
 def test_a_run_that_is_out_of_time_can_go_on(corpus: Path, tmp_path: Path) -> None:
     endless = TINY.with_values(epochs=1000, patience=1000)
-    first = train(corpus, tmp_path / "run", endless, seconds=2)
-    again = train(corpus, tmp_path / "run", endless, seconds=2, resume=True)
+    ticks = count()  # a clock that moves by a second whenever it is read
+    first = train(corpus, tmp_path / "run", endless, seconds=20, clock=lambda: float(next(ticks)))
+    again = train(corpus, tmp_path / "run", endless, seconds=20, clock=lambda: float(next(ticks)), resume=True)
     assert again["shared"]["loss"] < first["shared"]["loss"]
 
 
@@ -286,17 +288,22 @@ def test_an_unfinished_run_is_not_exported(finished: Path, tmp_path: Path) -> No
     assert not (tmp_path / "bundle").exists()
 
 
-def test_the_commands_go_from_corpus_to_bundle(corpus: Path, cod3s: Run) -> None:
+def test_the_commands_go_from_corpus_to_bundle(corpus: Path, here: Run) -> None:
     options = ("--preset", "tiny", "--epochs", "1", "--roles", "plain,sentence", "--json")
-    trained = cod3s("train", corpus, "-o", "run", *options)
+    trained = here("train", corpus, "-o", "run", *options)
     assert json.loads(trained.stdout)["figures"]["shared"]["loss"] > 0, trained.stderr
-    exported = cod3s("export", "run", "-o", "bundle", "--json")
+    exported = here("export", "run", "-o", "bundle", "--json")
     assert json.loads(exported.stdout)["bytes"] > 100_000, exported.stderr
-    shown = json.loads(cod3s("info", "bundle", "--json").stdout)
+    again = here("export", "run", "-o", "bundle")
+    assert again.returncode == 1
+    assert "bundle exists already" in again.stderr
+    assert "--force" in again.stderr
+    assert here("export", "run", "-o", "bundle", "--force").returncode == 0
+    shown = json.loads(here("info", "bundle", "--json").stdout)
     assert shown["checksums_hold"]
     assert shown["models"] == {"effect": {"plain": "shared", "sentence": "shared"}}
-    assert "16 bits of static" in cod3s("info", "bundle").stdout
-    wrong = cod3s("train", corpus, "-o", "other", "--preset", "wram")
+    assert "16 bits of static" in here("info", "bundle").stdout
+    wrong = here("train", corpus, "-o", "other", "--preset", "wram")
     assert wrong.returncode == 2
     assert "did you mean 'warm'?" in wrong.stderr
 

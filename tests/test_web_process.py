@@ -65,6 +65,42 @@ def test_ctrl_c_ends_it_although_an_answer_is_on_its_way(tiny_bundle: TinyBundle
             assert process.wait(timeout=30) == 0
 
 
+STUCK_SERVER = """
+import time
+from fastapi import FastAPI
+from cod3s.serving import running
+from cod3s.serving.address import link, listen
+
+running.GRACE_SECONDS, running.GIVE_UP_SECONDS = 0.2, 1
+app = FastAPI()
+
+@app.get("/stuck")
+def stuck() -> None:
+    print("stuck", flush=True)
+    time.sleep(100)
+
+with listen("127.0.0.1", 0) as listener:
+    print(link("127.0.0.1", listener), flush=True)
+    running.run_until_stopped(app, listener, log_config=None)
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_computation_that_does_not_end() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK_SERVER], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        host, port = address_in(process.stdout.readline()).removeprefix("http://").strip("/").split(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=30) as client:
+                client.sendall(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert process.stdout.readline() == "stuck\n"
+                process.send_signal(signal.SIGINT)
+                assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
 def test_a_port_that_is_taken_is_told(cod3s: Run, tiny_bundle: TinyBundle) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         done = cod3s("serve", "--port", str(other.getsockname()[1]), "--bundle", tiny_bundle.small)

@@ -41,7 +41,7 @@ def commands(scratch: Path) -> list[Command]:
     quick = ("--bundle", bundle, "--second-encoder", "none")
     return [
         Command("prepare", ("prepare", made / "pairs.tsv", "--encoder", "static", *corpus_options)),
-        Command("export", ("export", made / "run", "--name", "tiny")),
+        Command("export", ("export", made / "run", "--name", "tiny"), ("--force",)),
         Command("evaluate", ("evaluate", table, *quick, "--systems", "cod3s,s2s", "--sets", "2")),
         Command("sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2")),
         Command(

@@ -33,7 +33,7 @@ SystemOption = Annotated[
     typer.Option(
         "--system",
         help=f"Who answers: {', '.join(ENGINE_SYSTEMS)}, or another name that docs/decoding.md explains; "
-        f"{' and '.join(TORCH_SYSTEMS)} need a bundle exported with --with-torch.",
+        f"{' and '.join(TORCH_SYSTEMS)} need a seq2seq bundle exported with --with-torch.",
     ),
 ]
 InputOption = Annotated[

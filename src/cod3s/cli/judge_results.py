@@ -10,8 +10,9 @@ import typer
 
 from cod3s.cli.evaluate import print_cells
 from cod3s.cli.output import print_json, say
-from cod3s.cli.parameters import JsonOption, seed_option
+from cod3s.cli.parameters import ForceOption, JsonOption, seed_option
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require, require_all
+from cod3s.files.disk import require_new
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def export(
     per_hit: Annotated[int, typer.Option(min=1, help="mturk: statements per HIT, including checks.")] = 20,
     url: Annotated[str, typer.Option(help="prolific: the address where raters reach `cod3s judge serve`.")] = "",
     database: DatabaseOption = "",
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Export a study to another annotation platform, or its ratings without names.
@@ -73,6 +75,7 @@ def export(
     _known(to, EXPORTS, "--to")
     if output.resolve() == study.resolve():
         raise Cod3sError("an export into the folder of the study could overwrite it", hint="choose another folder")
+    require_new(output, force)
     with open_study(study, database) as opened:
         written = _export(opened, to, output, per_hit, url)
     if json:
@@ -119,6 +122,7 @@ def analyse(
     ] = None,
     seed: Annotated[int, seed_option("Seed of the bootstrap.")] = SEED,
     database: DatabaseOption = "",
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and which differences are real.
@@ -127,6 +131,8 @@ def analyse(
     as well.
     """
     require_all("judge", "krippendorff", "scipy", "matplotlib", "jinja2")
+    if output is not None:
+        require_new(output, force)
     with open_study(study, database) as opened:
         analysis = _analyse(opened, seed)
     if output is not None:

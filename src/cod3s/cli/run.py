@@ -9,6 +9,7 @@ import typer
 
 from cod3s.cli.output import say
 from cod3s.cli.parameters import BundleOption
+from cod3s.decode.decode_config import MAX_K
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.records import AnswerMade, AnswerSet
 
@@ -26,7 +27,7 @@ a sentence         answers to it
 
 def run(
     relation: Annotated[str | None, typer.Argument(help="The relation to start with.", show_default=False)] = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many answers to write.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="How many answers to write.")] = 10,
     bundle: BundleOption = None,
 ) -> None:
     """Answer sentences as you type them, one per line. The model stays loaded.
@@ -101,6 +102,6 @@ class Conversation:
 
 
 def _count(text: str) -> int:
-    if not text.strip().isdecimal() or not 1 <= int(text) <= 1000:
-        raise UsageError(f":k takes a number from 1 to 1000, not {text.strip()!r}", hint="such as :k 5")
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MAX_K:
+        raise UsageError(f":k takes a number from 1 to {MAX_K}, not {text.strip()!r}", hint="such as :k 5")
     return int(text)

@@ -2,7 +2,6 @@
 
 import logging
 import webbrowser
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ from cod3s.errors import require
 from cod3s.serving.address import link, listen
 from cod3s.web.limits import Limits
 
-_GRACE_SECONDS = 5  # for unfinished answers when the server is told to end
 _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
 
 
@@ -37,8 +35,9 @@ def serve(
 ) -> None:
     """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
-    uvicorn = require("uvicorn", "serve")
+    require("uvicorn", "serve")
     from cod3s.decode.generator import load
+    from cod3s.serving.running import run_until_stopped
     from cod3s.web.app import create_app
 
     limits = Limits(**options)
@@ -50,11 +49,7 @@ def serve(
         typer.echo(f"cod3s serves the bundle {generator.facts.name} at {address} (ctrl-C to stop)")
         if open:
             webbrowser.open(address)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_SECONDS
-        )
-        with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
-            uvicorn.Server(config).run(sockets=[listener])
+        run_until_stopped(app, listener, log_config=None)
 
 
 def mcp(bundle: BundleOption = None) -> None:

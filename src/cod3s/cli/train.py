@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.output import print_json, print_table, say, training_progress
-from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
+from cod3s.cli.parameters import ForceOption, JsonOption, Options, numbers, takes_options
 from cod3s.errors import require, require_all
 from cod3s.train.config import TrainConfig
 
@@ -109,14 +109,17 @@ def export(
     word_graph: Annotated[
         Path | None, typer.Option(help="The corpus of the run: add the graph of its words, for the system dpc.")
     ] = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write a finished run as a bundle: engine models, tokens, hyperplanes, bins, a model card, checksums."""
     _require_training()
-    from cod3s.bundle import sizes
+    from cod3s.bundle import NAME, sizes
     from cod3s.export.bundle_writer import export as export_run
-    from cod3s.files.disk import existing_file
+    from cod3s.files.disk import existing_file, require_new, require_own
 
+    require_own(output, NAME)
+    require_new(output, force)
     facts = export_run(
         run,
         output,

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from cod3s.corpus.questions import Question, read_questions
-from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.errors import Cod3sError, FileFormatError, UsageError
 from cod3s.files.disk import open_text, sha256
 from cod3s.files.tables import Row, Table, kind_of, read_sentences
 from cod3s.text import clean
@@ -53,6 +53,8 @@ class EvaluationData:
 
 def read_data(path: Path, relation: str = "") -> EvaluationData:
     """The items of `path`; `relation` is for sources whose file does not name it."""
+    if str(path) == "-":
+        raise UsageError("data is read more than once, so not from a pipe", hint="save it to a file first")
     digest = sha256(path) if path.is_file() else ""
     questions: tuple[Question, ...] = ()
     kind = kind_of(path)

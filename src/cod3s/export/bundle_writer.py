@@ -53,6 +53,8 @@ def export(
         )
     facts = read_json(run / "config.json")
     config = TrainConfig.from_record(facts["config"])
+    if with_torch and SHAPES[config.shape].causal:
+        raise UsageError("no system runs on the torch weights of a language model", hint="leave out --with-torch")
     trained = members(config, list(facts["relations"]))
     for member in trained:
         if not (run / member.name / "figures.json").is_file():

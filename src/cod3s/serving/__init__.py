@@ -1,1 +1,1 @@
-"""What both servers share: the address, the guard in front of the application, error replies and fixed files."""
+"""What both servers share: the address, the guard, error replies, fixed files, and how they start and stop."""

@@ -14,7 +14,7 @@ from cod3s.decode.choice import keep_suitable
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.rerank import mean_log_prob
-from cod3s.errors import require
+from cod3s.errors import BundleError, require
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.records import Answer, Hypothesis
@@ -38,9 +38,18 @@ class TorchSystems:
         self, system: str, relation: str, sources: Sequence[str], config: DecodeConfig
     ) -> list[list[Answer]]:
         """The answers of `dbs` or `dpc` to sources in the form that models read, preferred ones first."""
+        self._require_seq2seq(system)  # before an install that would not help
         require("torch", "train")
         require("transformers", "train")
         return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
+
+    def _require_seq2seq(self, system: str) -> None:
+        facts = self._models.facts
+        if SHAPES[facts.shape].causal:
+            raise BundleError(
+                f"{system} runs on seq2seq models, and the bundle {facts.name} holds a language model",
+                hint="choose another system, such as s2s or s2s-rs, or another --bundle (docs/baselines.md)",
+            )
 
     def _diverse(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """The baseline's beam in k groups: as many hypotheses as `s2s`, but in groups that differ."""

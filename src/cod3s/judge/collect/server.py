@@ -7,13 +7,11 @@ along the way holds a token. There are no cookies, so no other site can act in a
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
-import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,6 +27,7 @@ from cod3s.serving.address import access_for, link, listen
 from cod3s.serving.guard import Guard, SecurityHeaders
 from cod3s.serving.pages import page_routes
 from cod3s.serving.refusals import add_error_handlers, error_body
+from cod3s.serving.running import run_until_stopped
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,8 @@ def serve_study(
     study, items = read_study(folder), read_items(folder)
     with open_store(database_url(folder, database), study) as store, listen(options.host, port) as listener:
         app = create_app(study, items, store, options)
-        # No access log: it would record what raters do. No server header: it only helps attackers.
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
         announce(link(options.host, listener))
-        with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
-            uvicorn.Server(config).run(sockets=[listener])
+        run_until_stopped(app, listener, log_level="warning", lifespan="off")
 
 
 class Throttle:
