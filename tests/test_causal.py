@@ -364,3 +364,24 @@ def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
     (tmp_path / "words" / "tokenizer.json").write_text(json.dumps(words))
     with pytest.raises(Cod3sError, match="not byte-level"):
         trim_byte_pieces(tmp_path / "words", ["the baker"], pieces, 400)
+
+
+@pytest.mark.parametrize("compressed", [True, False], ids=["compressed", "plain"])
+def test_parts_are_joined_and_a_wrong_size_in_the_index_is_refused(tmp_path: Path, compressed: bool) -> None:
+    weights = np.random.default_rng(1).integers(0, 20, 500_000, np.uint8).tobytes()
+    (tmp_path / "model.bin").write_bytes(weights)
+    (tmp_path / "config.json").write_text("{}")
+    split_weights(tmp_path, limit=200_000)
+    index = tmp_path / "model.bin.json"
+    if not compressed:
+        for number in range(3):
+            (tmp_path / f"model.bin.{number}").write_bytes(weights[number * 200_000 : (number + 1) * 200_000])
+        index.write_text(json.dumps({"parts": [200_000, 200_000, 100_000]}))
+    assert joined_parts(tmp_path) == {"model.bin": weights, "config.json": b"{}"}
+    content = read_json(index)
+    for size in (199_999, 200_001):
+        index.write_text(json.dumps({**content, "parts": [200_000, size, 100_000]}))
+        with pytest.raises(BundleError, match=r"lacks model\.bin\.1, or it is damaged"):
+            joined_parts(tmp_path)
+    index.write_text(json.dumps({"compressed": compressed, "parts": []}))
+    assert joined_parts(tmp_path) == {"model.bin": b"", "config.json": b"{}"}
