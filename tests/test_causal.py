@@ -155,6 +155,27 @@ def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: C
     assert [[h.tokens for h in row] for row in together] == [[h.tokens for h in row] for row in alone]
 
 
+def test_two_workers_give_what_one_gives(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    """Prompts of several lengths, some alone with theirs: the workers take them in any order."""
+    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    readers = {vocabulary.id(tag("effect", role)): reader for role in ("plain", "sentence", "inverse")}
+    folder = trained.bundle / "models" / "shared"
+    two = CausalEngine(folder, readers, vocabulary, positions=128, threads=2)
+    kept = list(range(vocabulary.first_signature, vocabulary.first_signature + 16))
+    requests = [request(vocabulary, "sentence", source) for source in [*SOURCES, "it rained", "it", *SOURCES]]
+    requests += [request(vocabulary, "sentence", SOURCES[0], token) for token in kept]
+    for beam, best in ((1, 1), (3, 2)):
+        written = [some.search(requests, beam=beam, best=best, max_tokens=12) for some in (engine, two)]
+        tokens, lengths, scores = (
+            [[[getattr(h, name) for h in row] for row in rows] for rows in written]
+            for name in ("tokens", "length", "log_prob")
+        )
+        assert tokens[0] == tokens[1]
+        assert lengths[0] == lengths[1]
+        np.testing.assert_allclose(scores[0], scores[1], atol=1e-3)
+    np.testing.assert_allclose(engine.weigh(requests, kept), two.weigh(requests, kept), atol=1e-3)
+
+
 def test_draws_repeat_with_their_seed_and_change_with_another(
     vocabulary: Vocabulary, engine: CausalEngine
 ) -> None:
