@@ -155,6 +155,27 @@ def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: C
     assert [[h.tokens for h in row] for row in together] == [[h.tokens for h in row] for row in alone]
 
 
+def test_two_workers_give_what_one_gives(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
+    """Prompts of several lengths, some alone with theirs: the workers take them in any order."""
+    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    readers = {vocabulary.id(tag("effect", role)): reader for role in ("plain", "sentence", "inverse")}
+    folder = trained.bundle / "models" / "shared"
+    two = CausalEngine(folder, readers, vocabulary, positions=128, threads=2)
+    kept = list(range(vocabulary.first_signature, vocabulary.first_signature + 16))
+    requests = [request(vocabulary, "sentence", source) for source in [*SOURCES, "it rained", "it", *SOURCES]]
+    requests += [request(vocabulary, "sentence", SOURCES[0], token) for token in kept]
+    for beam, best in ((1, 1), (3, 2)):
+        written = [some.search(requests, beam=beam, best=best, max_tokens=12) for some in (engine, two)]
+        tokens, lengths, scores = (
+            [[[getattr(h, name) for h in row] for row in rows] for rows in written]
+            for name in ("tokens", "length", "log_prob")
+        )
+        assert tokens[0] == tokens[1]
+        assert lengths[0] == lengths[1]
+        np.testing.assert_allclose(scores[0], scores[1], atol=1e-3)
+    np.testing.assert_allclose(engine.weigh(requests, kept), two.weigh(requests, kept), atol=1e-3)
+
+
 def test_draws_repeat_with_their_seed_and_change_with_another(
     vocabulary: Vocabulary, engine: CausalEngine
 ) -> None:
@@ -324,3 +345,24 @@ def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
     (tmp_path / "words" / "tokenizer.json").write_text(json.dumps(words))
     with pytest.raises(Cod3sError, match="not byte-level"):
         trim_byte_pieces(tmp_path / "words", ["the baker"], pieces, 400)
+
+
+@pytest.mark.parametrize("compressed", [True, False], ids=["compressed", "plain"])
+def test_parts_are_joined_and_a_wrong_size_in_the_index_is_refused(tmp_path: Path, compressed: bool) -> None:
+    weights = np.random.default_rng(1).integers(0, 20, 500_000, np.uint8).tobytes()
+    (tmp_path / "model.bin").write_bytes(weights)
+    (tmp_path / "config.json").write_text("{}")
+    split_weights(tmp_path, limit=200_000)
+    index = tmp_path / "model.bin.json"
+    if not compressed:
+        for number in range(3):
+            (tmp_path / f"model.bin.{number}").write_bytes(weights[number * 200_000 : (number + 1) * 200_000])
+        index.write_text(json.dumps({"parts": [200_000, 200_000, 100_000]}))
+    assert joined_parts(tmp_path) == {"model.bin": weights, "config.json": b"{}"}
+    content = read_json(index)
+    for size in (199_999, 200_001):
+        index.write_text(json.dumps({**content, "parts": [200_000, size, 100_000]}))
+        with pytest.raises(BundleError, match=r"lacks model\.bin\.1, or it is damaged"):
+            joined_parts(tmp_path)
+    index.write_text(json.dumps({"compressed": compressed, "parts": []}))
+    assert joined_parts(tmp_path) == {"model.bin": b"", "config.json": b"{}"}

@@ -5,6 +5,7 @@ length run together, so that prompts are read at once and beams start after them
 """
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,18 @@ class CausalEngine(CTranslate2Engine):
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         logits = np.empty((len(requests), len(tokens)))
         prompts = [self._prompt(request) for request in requests]
-        for _, rows in rows_by_length([*map(len, prompts)]):
-            for start in range(0, len(rows), _WEIGHED_TOGETHER):
-                block = rows[start : start + _WEIGHED_TOGETHER]
-                output = self._model.forward_batch([prompts[row] for row in block])
-                logits[block] = np.asarray(output)[:, -1, list(tokens)]
+        blocks = [
+            rows[start : start + _WEIGHED_TOGETHER]
+            for _, rows in rows_by_length([*map(len, prompts)])
+            for start in range(0, len(rows), _WEIGHED_TOGETHER)
+        ]
+
+        def fill(block: list[int]) -> None:
+            output = self._model.forward_batch([prompts[row] for row in block])
+            logits[block] = np.asarray(output)[:, -1, list(tokens)]
+
+        with ThreadPoolExecutor(self._threads) as workers:
+            list(workers.map(fill, blocks))
         return normalised(logits)
 
     def cuts(self, source: str) -> bool:
@@ -84,10 +92,13 @@ class CausalEngine(CTranslate2Engine):
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each request; prompts of one length go to the engine together."""
+        """The hypotheses of each request; prompts of one length go to the engine together.
+
+        It gets all of them before one is waited for: with a few prompts of each length, workers would be idle.
+        """
         prompts = [self._prompt(request) for request in requests]
-        hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         width = max(options["beam_size"], options.get("num_hypotheses", 1))
+        pending: dict[int, Any] = {}
         for length, rows in rows_by_length([*map(len, prompts)]):
             even = -(-len(rows) // model.num_generators)
             results = model.generate_batch(
@@ -98,12 +109,14 @@ class CausalEngine(CTranslate2Engine):
                 include_prompt_in_result=False,
                 return_scores=True,
                 return_end_token=True,
+                asynchronous=True,
                 **options,
             )
-            for row, result in zip(rows, results, strict=True):
-                pairs = zip(result.sequences_ids, result.scores, strict=True)
-                hypotheses[row] = [self._hypothesis(ids, score) for ids, score in pairs]
-        return hypotheses
+            pending.update(zip(rows, results, strict=True))
+        return [self._hypotheses(pending[row].result()) for row in range(len(requests))]
+
+    def _hypotheses(self, result: Any) -> list[Hypothesis]:
+        return [self._hypothesis(*pair) for pair in zip(result.sequences_ids, result.scores, strict=True)]
 
     def _hypothesis(self, ids: list[int], score: float) -> Hypothesis:
         """The engine divides the sum by the number of tokens written, the end included."""

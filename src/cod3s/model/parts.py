@@ -5,13 +5,17 @@ open them.
 """
 
 import zlib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json, write_json
 
 PART_BYTES = 15 * 10**6
+_READ_BYTES = 65_536  # of a compressed part at a time: what comes out is still in the processor's cache
 _INDEX = "model.bin.json"
 
 
@@ -35,9 +39,7 @@ def joined_parts(folder: Path) -> dict[str, bytes] | None:
     sizes = index.get("parts") if isinstance(index, dict) else None
     if not isinstance(sizes, list) or not all(isinstance(size, int) and size >= 0 for size in sizes):
         raise _broken(folder / _INDEX)
-    read = _read_compressed if index.get("compressed") else _read_plain
-    with ThreadPoolExecutor() as threads:
-        weights = b"".join(threads.map(lambda part: read(_part(folder, part[0]), part[1]), enumerate(sizes)))
+    weights = _joined(folder, sizes, compressed=bool(index.get("compressed")))
     others = [path for path in folder.iterdir() if path.suffix == ".json" and path.name != _INDEX]
     return {"model.bin": weights, **{path.name: path.read_bytes() for path in others}}
 
@@ -48,21 +50,46 @@ def _compress(part: bytes) -> bytes:
     return compressor.compress(part) + compressor.flush()
 
 
-def _read_compressed(path: Path, size: int) -> bytes:
+def _joined(folder: Path, sizes: Sequence[int], *, compressed: bool) -> bytes:
+    """The parts one after the other. The threads fill one buffer, so that no part is held twice."""
+    read = _read_compressed if compressed else _read_plain
+    *starts, total = accumulate(sizes, initial=0)
+    buffer = BytesIO()
+    if total:  # makes room for all of them
+        buffer.seek(total - 1)
+        buffer.write(b"\0")
+    with buffer.getbuffer() as room, ThreadPoolExecutor() as threads:
+        jobs = [
+            threads.submit(read, _part(folder, number), room[start : start + size])
+            for number, (start, size) in enumerate(zip(starts, sizes, strict=True))
+        ]
+        for job in jobs:
+            job.result()
+    return buffer.getvalue()
+
+
+def _read_compressed(path: Path, room: memoryview) -> None:
+    """Fill `room` with the content of a part; never more than fits is unpacked."""
+    decompressor = zlib.decompressobj()
+    filled = 0
     try:
-        decompressor = zlib.decompressobj()
-        content = decompressor.decompress(path.read_bytes(), size)  # never more than the index says
+        with path.open("rb") as file:
+            while piece := file.read(_READ_BYTES):
+                content = decompressor.decompress(piece, len(room) - filled + 1)  # 0 would mean no limit
+                if filled + len(content) > len(room):
+                    raise _broken(path)
+                room[filled : filled + len(content)] = content
+                filled += len(content)
     except (OSError, zlib.error) as error:
         raise _broken(path) from error
-    if len(content) != size or not decompressor.eof:
+    if filled != len(room) or not decompressor.eof:
         raise _broken(path)
-    return content
 
 
-def _read_plain(path: Path, size: int) -> bytes:
-    if not path.is_file() or path.stat().st_size != size:
+def _read_plain(path: Path, room: memoryview) -> None:
+    if not path.is_file() or path.stat().st_size != len(room):
         raise _broken(path)
-    return path.read_bytes()
+    room[:] = path.read_bytes()
 
 
 def _broken(path: Path) -> BundleError:
