@@ -183,6 +183,33 @@ def test_scores_that_are_known_are_not_computed_again(
     assert asked == ["signed", *judge.critic.parts]
 
 
+def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
+    pairs = [Pair("effect", source, "the baker phoned a locksmith at home") for source in SOURCES]
+    judge = generator.judge
+    vectors = judge.vectors(text for pair in pairs for text in (pair.source, pair.target))
+    far_too_good = [0.0, *[None] * (len(pairs) - 1)]
+    first, *others = judge.judge_written(pairs, far_too_good, vectors).tolist()
+    whole = judge(pairs).tolist()
+    assert others == pytest.approx(whole[1:], abs=1e-5)
+    assert first != pytest.approx(whole[0], abs=1e-5)
+
+
+def test_a_critic_also_judges_free_samples(generator: Generator) -> None:
+    options = QUICK.with_values(beam=1, free_temperature=2.0, free_cost=0.0)
+    chosen = generator.generate(SOURCES[0], "effect", options=options)
+    assert len(chosen) == 3
+    assert all(answer.plausibility is not None for answer in chosen)
+    *_, streamed = generator.stream(SOURCES[0], "effect", options=options)
+    assert isinstance(streamed, AnswerSet)
+    assert streamed.texts == chosen.texts
+    together = generator.generate([SOURCES[1], SOURCES[0]], "effect", options=options)
+    assert together[1].texts == chosen.texts
+    without = generator.generate([*SOURCES], "effect", options=options.with_values(free_samples=0))
+    assert [row.texts for row in without] != [
+        row.texts for row in generator.generate([*SOURCES], "effect", options=options)
+    ]
+
+
 def test_an_evaluation_judges_as_the_critic_does_alone(bundle: Path) -> None:
     judges = open_bundle(bundle, "none").judges
     pairs = [

@@ -23,21 +23,43 @@ Numbers = npt.NDArray[np.float64]
 SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
-class Taken:
-    """The answers to a source so far: their texts and vectors."""
+_LIGHT = set(
+    content_stems(
+        "get gets got had have having has become became very really lot now could couldn't can can't would "
+        "wouldn't did didn't does doesn't don't wasn't all any some again anymore also still just much more make "
+        "made went go going gone take took taken start started begin began decide decided want wanted able unable"
+    )
+)
+"""Words that change little of what an answer says."""
 
-    def __init__(self) -> None:
+
+class Taken:
+    """The answers to one source so far: their texts, what they add to the source, and their vectors."""
+
+    def __init__(self, source: str = "") -> None:
+        self._source = set(content_stems(source))
         self._texts: set[str] = set()
+        self._additions: list[set[str]] = []
         self._vectors: list[Vectors] = []
 
     def __contains__(self, candidate: Candidate) -> bool:
-        """Whether its text was taken, ignoring case."""
+        """Whether its text was taken; upper and lower case are the same."""
         return candidate.text.casefold() in self._texts
 
     def add(self, candidate: Candidate) -> None:
         self._texts.add(candidate.text.casefold())
+        self._additions.append(self._added(candidate))
         if candidate.vector is not None:
             self._vectors.append(candidate.vector)
+
+    def is_repeated(self, candidate: Candidate) -> bool:
+        """Whether an answer so far has all content words that the candidate adds to the source, or the reverse."""
+        added = self._added(candidate)
+        earlier = filter(None, self._additions)
+        return bool(added) and any(added <= addition or addition <= added for addition in earlier)
+
+    def _added(self, candidate: Candidate) -> set[str]:
+        return set(content_stems(candidate.text)) - self._source - _LIGHT
 
     def nearness(self, candidates: Sequence[Candidate]) -> Numbers:
         """The cosine of each candidate to the nearest answer so far; 0 while there are no answers."""
@@ -51,16 +73,19 @@ class Taken:
 
 @dataclass(frozen=True)
 class Weights:
-    """What each bit off the bin costs a candidate, and what nearness to an answer of another bin costs."""
+    """What a candidate loses: for each bit off its bin, by nearness to an earlier answer, and as a free sample."""
 
     bit: float
     nearness: float
+    free: float = 0.0
 
     def values(self, candidates: Sequence[Candidate], taken: Taken) -> Numbers:
         """The scores of the candidates after these costs."""
         scores = np.array([candidate.score for candidate in candidates])
         bits_off = np.array([candidate.hamming or 0 for candidate in candidates])
-        values: Numbers = scores - self.bit * bits_off - self.nearness * taken.nearness(candidates)
+        free = np.array([candidate.free for candidate in candidates], dtype=np.float64)
+        costs = self.bit * bits_off + self.nearness * taken.nearness(candidates) + self.free * free
+        values: Numbers = scores - costs
         return values
 
 
@@ -92,7 +117,9 @@ def choose_answers(
         bins = [keep_faithful(row, mode=config.faithful, within=config.faithful_within) for row in signed]
     if config.fresh:
         bins = [fresh_first(source, candidates) for candidates in bins]
-    weights = Weights(config.bit_weight, config.nearness_weight) if config.faithful == "weigh" else None
+    weights = None
+    if config.faithful == "weigh":
+        weights = Weights(config.bit_weight, config.nearness_weight, config.free_cost)
     chosen = choose(bins, config.per_bin, taken, weights, most=most)
     if signer and config.check and not config.by_signature:  # only what is returned needs to be signed
         return realise(signer, chosen, signatures)
@@ -196,7 +223,7 @@ def _choose_from_bin(
 
 @dataclass(frozen=True)
 class _Best:
-    """A bin's best candidate, and what it is compared with other bins by: fresh ones first, then by value."""
+    """A bin's best candidate, and what it is compared with other bins by: what is new first, then by value."""
 
     candidate: Candidate
     order: tuple[bool, float]
@@ -209,7 +236,7 @@ def _best(candidates: Sequence[Candidate], taken: Taken, weights: Weights | None
     if weights is None:  # they are in order
         return _Best(left[0], (left[0].stale, -left[0].score))
     orders = [
-        (candidate.stale, -value)
+        (candidate.stale or taken.is_repeated(candidate), -value)
         for candidate, value in zip(left, weights.values(left, taken).tolist(), strict=True)
     ]
     return min(map(_Best, left, orders), key=lambda best: best.order)

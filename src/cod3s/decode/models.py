@@ -77,6 +77,10 @@ class Models(Protocol):
         """Whether there is a critic that judges answers; if so, `auto` ranks by it."""
         ...
 
+    def plain(self, relation: str) -> RoleModel:
+        """p(target given source), which free samples are drawn from."""
+        ...
+
     def signature(self, relation: str) -> RoleModel:
         """p(signature given source)."""
         ...

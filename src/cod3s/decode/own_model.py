@@ -15,7 +15,7 @@ from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
 from cod3s.decode.two_stages import answer_in_two_stages, with_auto_decided
-from cod3s.errors import Cod3sError, SignatureError
+from cod3s.errors import Cod3sError, SignatureError, UsageError
 from cod3s.model.reader import Reader
 from cod3s.model.transformers_engine import TransformersEngine, forbid_others
 from cod3s.records import AnswerSet
@@ -144,6 +144,9 @@ class _OwnModels:
     has_encoder: bool
     label: str = "your model"
     has_critic: bool = False
+
+    def plain(self, relation: str) -> RoleModel:
+        raise UsageError("this model writes no sentence without a signature", hint="set free_samples to 0")
 
     def signature(self, relation: str) -> RoleModel:
         return self.writer

@@ -216,9 +216,9 @@ class Judge:
         return np.array([probabilities[pair] for pair in pairs])
 
     def judge_written(
-        self, pairs: Sequence[Pair], signed: Sequence[float], vectors: Mapping[str, Vectors]
+        self, pairs: Sequence[Pair], signed: Sequence[float | None], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        """The same for targets that a search has just written in their bins, with the scores that it gave them."""
+        """The same for targets that were just written, with the scores that a search gave those in bins."""
         return self.judge_scored(pairs, [PairScores(0.0, signed=value) for value in signed], vectors)
 
     def judge_scored(
@@ -235,15 +235,24 @@ class Judge:
     def _features(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        parts = self.critic.parts
-        missing = [part for part in parts if any(getattr(score, part) is None for score in scores)]
-        signatures = self._signatures(pairs, vectors) if "signed" in missing else {}
-        known = [part for part in parts if part not in missing]
-        computed = self._likelihoods.score_pairs(pairs, missing, signatures)
+        lengths = self._likelihoods.score_pairs(pairs, ())
         complete = [
-            replace(score, relevance=_cosine(pair, vectors), **{part: getattr(before, part) for part in known})
-            for pair, before, score in zip(pairs, scores, computed, strict=True)
+            replace(
+                score,
+                relevance=_cosine(pair, vectors),
+                target_length=length.target_length,
+                source_length=length.source_length,
+            )
+            for pair, score, length in zip(pairs, scores, lengths, strict=True)
         ]
+        for part in self.critic.parts:
+            if not (missing := [row for row, score in enumerate(complete) if getattr(score, part) is None]):
+                continue
+            unscored = [pairs[row] for row in missing]
+            signatures = self._signatures(unscored, vectors) if part == "signed" else {}
+            computed = self._likelihoods.score_pairs(unscored, (part,), signatures)
+            for row, score in zip(missing, computed, strict=True):
+                complete[row] = replace(complete[row], **{part: getattr(score, part)})
         return feature_rows(self.critic.weights, pairs, complete)
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:

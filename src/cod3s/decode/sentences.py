@@ -12,6 +12,8 @@ from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Request
 from cod3s.records import ChosenSignature, Hypothesis
+from cod3s.signatures import hamming, pack_texts
+from cod3s.signatures.signer import Signer
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Candidate:
     hamming: int | None = None  # from `realised` to the signature that it was written for
     vector: Vectors | None = field(default=None, repr=False, compare=False)
     stale: bool = False  # it only repeats the source or itself
+    free: bool = False  # it was sampled without a signature
 
 
 Bins = list[list[Candidate]]
@@ -34,17 +37,63 @@ Bins = list[list[Candidate]]
 
 
 def write_sentences(
-    models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]], judge: Judge | None = None
+    models: Models,
+    batch: Batch,
+    chosen: Sequence[Sequence[ChosenSignature]],
+    signer: Signer | None = None,
+    judge: Judge | None = None,
 ) -> list[Bins]:
     """The candidates of each source and signature, best first; all of them go to the engine together."""
+    config = batch.config
     signatures = [[signature.signature for signature in row] for row in chosen]
-    bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, batch.config)
-    if batch.config.rerank_sentences == "mmi":
+    bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
+    if judge:
+        bins = [[candidates[: config.shortlist] for candidates in rows] for rows in bins]
+    if config.free_samples > 0 and signer:
+        free = sample_freely(models.plain(batch.relation), batch.sources, config)
+        bins = [add_to_bins(signer, *row) for row in zip(free, signatures, bins, strict=True)]
+    if config.rerank_sentences == "mmi":
         backward = need_backward(models, batch.relation)
-        return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
+        return rerank_candidates(backward, batch.sources, bins, config.sentence_weight)
     if judge:
         return judge_candidates(judge, batch, bins)
     return bins
+
+
+def sample_freely(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Candidate]]:
+    """Sentences for each source that were written for no bin: what else the model would say.
+
+    They are drawn source by source, so that they do not depend on the neighbours of a source.
+    """
+    rows = [
+        model.engine.sample(
+            [model.request(source)],
+            samples=config.free_samples,
+            top_k=config.top_k,
+            temperature=config.free_temperature,
+            max_tokens=config.max_tokens,
+            seed=config.seed,
+        )
+        for source in sources
+    ]
+    return [
+        [replace(candidate, free=True) for candidate in read_candidates(model.words, hypotheses)]
+        for (hypotheses,) in rows
+    ]
+
+
+def add_to_bins(signer: Signer, free: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:
+    """The bins of one source, where each `free` candidate that is new joins the one with the nearest signature."""
+    known = {candidate.text for candidates in bins for candidate in candidates}
+    new = [candidate for candidate in free if candidate.text not in known]
+    if not new or not signatures:
+        return bins
+    vectors = signer.vectors([candidate.text for candidate in new])
+    distances = hamming(pack_texts(signer.signatures_of(vectors))[:, None], pack_texts(signatures))
+    joined = [list(candidates) for candidates in bins]
+    for candidate, vector, number in zip(new, vectors, distances.argmin(axis=1).tolist(), strict=True):
+        joined[number].append(replace(candidate, vector=vector))
+    return joined
 
 
 def write_candidates(
@@ -88,20 +137,25 @@ def rerank_candidates(
 
 
 def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[Bins]:
-    """Each bin's shortlist, most plausible first; the score is the logarithm of the plausibility.
+    """Each bin's candidates, most plausible first; the score is the logarithm of the plausibility.
 
     Every text is encoded once; its vector is kept for the choice.
     """
-    shortlists = [[candidates[: batch.config.shortlist] for candidates in rows] for rows in bins]
-    texts = {candidate.text for rows in shortlists for candidates in rows for candidate in candidates}
-    vectors = judge.vectors(sorted(texts | set(batch.sources)))
-    forwards: dict[Pair, float] = {}  # of the bin where the text scores best
-    for source, rows in zip(batch.sources, shortlists, strict=True):
-        for candidate in (candidate for candidates in rows for candidate in candidates):
+    candidates = [candidate for rows in bins for row in rows for candidate in row]
+    vectors = {candidate.text: candidate.vector for candidate in candidates if candidate.vector is not None}
+    texts = {candidate.text for candidate in candidates} | set(batch.sources)
+    vectors |= judge.vectors(sorted(texts - set(vectors)))
+    scores: dict[Pair, float | None] = {}  # of the bin that likes the text best; a free sample has no such score
+    for source, rows in zip(batch.sources, bins, strict=True):
+        for candidate in (candidate for row in rows for candidate in row):
             pair = Pair(batch.relation, source, candidate.text)
-            forwards[pair] = max(candidate.forward, forwards.get(pair, candidate.forward))
-    probabilities = judge.judge_written([*forwards], [*forwards.values()], vectors)
-    plausible = dict(zip(forwards, probabilities.tolist(), strict=True))
+            known = scores.get(pair)
+            if candidate.free:
+                scores.setdefault(pair, None)
+            elif known is None or candidate.forward > known:
+                scores[pair] = candidate.forward
+    probabilities = judge.judge_written([*scores], [*scores.values()], vectors)
+    plausible = dict(zip(scores, probabilities.tolist(), strict=True))
 
     def judged(source: str, candidate: Candidate) -> Candidate:
         probability = plausible[Pair(batch.relation, source, candidate.text)]
@@ -113,7 +167,7 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
             sorted((judged(source, candidate) for candidate in candidates), key=lambda candidate: -candidate.score)
             for candidates in rows
         ]
-        for source, rows in zip(batch.sources, shortlists, strict=True)
+        for source, rows in zip(batch.sources, bins, strict=True)
     ]
 
 

@@ -27,7 +27,7 @@ def answer_in_two_stages(
 ) -> list[list[Answer]]:
     """The answers to each source: the best sentences of the bins that stage 1 chose."""
     chosen = choose_signatures(models, batch)
-    bins = write_sentences(models, batch, chosen, judge)
+    bins = write_sentences(models, batch, chosen, signer, judge)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
         choice = AnswerChoice(batch, position, signer, judge)
@@ -45,13 +45,14 @@ def stream_two_stages(
     spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
     if not spare:
         yield SignaturesChosen(tuple(chosen))
-    in_order = config.search == "beam" and config.bins == config.k and config.pool == "off"
+    alone = config.pool == "off" and config.free_samples == 0  # a bin's sentences do not depend on other bins
+    in_order = config.search == "beam" and config.bins == config.k and alone
     together = group if in_order else max(1, len(chosen))
     choice = AnswerChoice(batch, 0, signer, judge)
     number = 0
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
-        (bins,) = write_sentences(models, batch, [signatures], judge)
+        (bins,) = write_sentences(models, batch, [signatures], signer, judge)
         answers = choice.answers(signatures, bins)
         if spare:
             answered = {answer.signature for answer in answers}
@@ -68,7 +69,7 @@ class AnswerChoice:
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
         self._floor = judge.critic.floor if judge and batch.config.drop else None
-        self._taken = Taken()
+        self._taken = Taken(batch.sources[position])
         self._bins = self._unsuitable = self._filled = self._implausible = 0
 
     def answers(self, chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
