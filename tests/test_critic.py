@@ -195,7 +195,7 @@ def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
 
 
 def test_a_critic_also_judges_free_samples(generator: Generator) -> None:
-    options = QUICK.with_values(beam=1, free_temperature=2.0, free_cost=0.0)
+    options = QUICK.with_values(beam=1, free_samples=20, free_temperature=2.0, free_cost=0.0)
     chosen = generator.generate(SOURCES[0], "effect", options=options)
     assert len(chosen) == 3
     assert all(answer.plausibility is not None for answer in chosen)

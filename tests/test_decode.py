@@ -16,7 +16,6 @@ from cod3s.decode.choice import Taken, Weights, choose, fresh_first, is_stale, k
 from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.decode.rerank import (
-    decide_auto,
     mean_log_prob,
     rank,
     rank_against_prior,
@@ -262,26 +261,6 @@ def test_a_free_sample_has_to_be_better_by_its_cost() -> None:
     assert choose([[free, searched]], 1, Taken(), Weights(0, 0, 0.2)) == [[free]]
 
 
-REPEATS = [
-    ("he got a toothache", "the child had a toothache", True, "who it is and how are not what is said"),
-    ("he got a toothache", "he got a very bad toothache", True, "one more word does not make it another answer"),
-    ("he got a very bad toothache", "he got a toothache", True, "nor does one word less"),
-    ("he got a toothache", "the dentist found a cavity", False, "other words"),
-    ("he got a toothache", "he became sick", False, "only light words are shared"),
-    ("he got a toothache", "he had to go", False, "nothing but light words"),
-]
-
-
-@pytest.mark.parametrize(("answer", "text", "repeated", "why"), REPEATS, ids=[why for *_, why in REPEATS])
-def test_what_an_answer_has_said_comes_last(answer: str, text: str, repeated: bool, why: str) -> None:
-    taken = Taken("the child ate too much candy")
-    taken.add(candidate(answer))
-    assert taken.is_repeated(candidate(text)) is repeated
-    other = candidate("a stranger rang", -9, 0)
-    wanted = other if repeated else candidate(text, -1, 0)
-    assert choose([[candidate(text, -1, 0), other]], 1, taken, Weights(0, 0)) == [[wanted]]
-
-
 def test_free_samples_join_the_bin_that_is_nearest_to_them(static: Encoder) -> None:
     signer = Signer(static, random_code(16, static.dim))
     texts = ["the boat sank in the harbour", "she baked bread for the neighbours"]
@@ -292,17 +271,6 @@ def test_free_samples_join_the_bin_that_is_nearest_to_them(static: Encoder) -> N
     assert [row.text for row in second] == [texts[1]]
     assert second[0].vector == pytest.approx(signer.vectors([texts[1]])[0], abs=1e-5)
     assert add_to_bins(signer, free, [], []) == []
-
-
-def test_free_samples_are_drawn_where_a_critic_ranks_unless_they_are_asked_for(tiny_bundle: TinyBundle) -> None:
-    models = open_models(tiny_bundle.exact)
-
-    def drawn(config: DecodeConfig, *, signatures_wanted: bool = False) -> int:
-        return decide_auto(models, "effect", config, signatures_wanted=signatures_wanted)[0].free_samples
-
-    assert drawn(DEFAULT) == 0  # this bundle has no critic
-    assert drawn(DEFAULT.with_values(free_samples=5)) == 5
-    assert PAPER.free_samples == 0
 
 
 def test_faithful_candidates_come_first_or_alone() -> None:

@@ -23,23 +23,11 @@ Numbers = npt.NDArray[np.float64]
 SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
-_LIGHT = set(
-    content_stems(
-        "get gets got had have having has become became very really lot now could couldn't can can't would "
-        "wouldn't did didn't does doesn't don't wasn't all any some again anymore also still just much more make "
-        "made went go going gone take took taken start started begin began decide decided want wanted able unable"
-    )
-)
-"""Words that change little of what an answer says."""
-
-
 class Taken:
-    """The answers to one source so far: their texts, what they add to the source, and their vectors."""
+    """The answers to one source so far: their texts and vectors."""
 
-    def __init__(self, source: str = "") -> None:
-        self._source = set(content_stems(source))
+    def __init__(self) -> None:
         self._texts: set[str] = set()
-        self._additions: list[set[str]] = []
         self._vectors: list[Vectors] = []
 
     def __contains__(self, candidate: Candidate) -> bool:
@@ -48,18 +36,8 @@ class Taken:
 
     def add(self, candidate: Candidate) -> None:
         self._texts.add(candidate.text.casefold())
-        self._additions.append(self._added(candidate))
         if candidate.vector is not None:
             self._vectors.append(candidate.vector)
-
-    def is_repeated(self, candidate: Candidate) -> bool:
-        """Whether an answer so far has all content words that the candidate adds to the source, or the reverse."""
-        added = self._added(candidate)
-        earlier = filter(None, self._additions)
-        return bool(added) and any(added <= addition or addition <= added for addition in earlier)
-
-    def _added(self, candidate: Candidate) -> set[str]:
-        return set(content_stems(candidate.text)) - self._source - _LIGHT
 
     def nearness(self, candidates: Sequence[Candidate]) -> Numbers:
         """The cosine of each candidate to the nearest answer so far; 0 while there are no answers."""
@@ -223,7 +201,7 @@ def _choose_from_bin(
 
 @dataclass(frozen=True)
 class _Best:
-    """A bin's best candidate, and what it is compared with other bins by: what is new first, then by value."""
+    """A bin's best candidate, and what it is compared with other bins by: fresh ones first, then by value."""
 
     candidate: Candidate
     order: tuple[bool, float]
@@ -236,7 +214,7 @@ def _best(candidates: Sequence[Candidate], taken: Taken, weights: Weights | None
     if weights is None:  # they are in order
         return _Best(left[0], (left[0].stale, -left[0].score))
     orders = [
-        (candidate.stale or taken.is_repeated(candidate), -value)
+        (candidate.stale, -value)
         for candidate, value in zip(left, weights.values(left, taken).tolist(), strict=True)
     ]
     return min(map(_Best, left, orders), key=lambda best: best.order)

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from cod3s.options import check_options, find_name, option, seed_option, with_values
 
 MAX_K = 1000
-FREE_SAMPLES = 32  # where a critic can tell good ones from bad ones
 _COUNT: dict[str, Any] = {"least": 1}
 _WEIGHT: dict[str, Any] = {"least": 0, "most": 1e6}
 _stage_1 = partial(option, panel="Stage 1: which bins")
@@ -56,7 +55,7 @@ class DecodeConfig:
 
     search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are written.")
     # The paper's 40 finds little more in many times the time (docs/measured/default-bundle.md).
-    beam: int = _stage_2(6, "Width of each bin's beam.", **_COUNT)
+    beam: int = _stage_2(8, "Width of each bin's beam.", **_COUNT)
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
     top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
     temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
@@ -66,10 +65,9 @@ class DecodeConfig:
         "auto takes the critic if the bundle has one.",
     )
     free_samples: int = _stage_2(
-        -1,
-        "How many sentences are also sampled without a signature; each joins the bin that is nearest to it. "
-        f"-1 means {FREE_SAMPLES} if a critic ranks the sentences, else 0.",
-        least=-1,
+        0,
+        "How many sentences are also sampled without a signature; each joins the bin that is nearest to it.",
+        least=0,
         most=1000,
     )
     free_temperature: float = _stage_2(0.5, "Temperature of those samples; more is bolder.", above=0, most=100)
@@ -114,9 +112,9 @@ class DecodeConfig:
         "critic.",
     )
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
-    bit_weight: float = _choice(0.1, "weigh: what each bit off the bin costs.", **_WEIGHT)
+    bit_weight: float = _choice(0.2, "weigh: what each bit off the bin costs.", **_WEIGHT)
     nearness_weight: float = _choice(
-        2.5, "weigh: what the cosine to the nearest answer of an earlier bin costs.", **_WEIGHT
+        2.0, "weigh: what the cosine to the nearest answer of an earlier bin costs.", **_WEIGHT
     )
     free_cost: float = _choice(
         0.4,
@@ -185,7 +183,6 @@ PAPER = DecodeConfig(
     apart="refill",
     normalise="original",
     fresh=False,
-    free_samples=0,
     bins_per_answer=1.0,
     pool="off",
     faithful="none",

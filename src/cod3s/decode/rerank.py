@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from cod3s.decode.decode_config import FREE_SAMPLES, DecodeConfig
+from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel
 from cod3s.errors import BundleError
 from cod3s.records import Hypothesis
@@ -123,23 +123,13 @@ def decide_auto(
             values["rerank_sentences"] = "critic"
         else:
             values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
-    if config.free_samples < 0:
-        by_critic = values.get("rerank_sentences", config.rerank_sentences) == "critic"
-        values["free_samples"] = FREE_SAMPLES if by_critic and not signatures_wanted else 0
-    values |= _search_width(config, models.has_critic, signatures_wanted)
+    if config.pool == "auto":
+        values["pool"] = "on" if models.has_critic else "off"
+    if not config.bins_per_answer:
+        values["bins_per_answer"] = 2.0 if models.has_critic and not signatures_wanted else 1.0
     if config.faithful == "auto":
         values["faithful"] = "weigh" if models.has_encoder else "none"
     return config.with_values(**values), remarks
-
-
-def _search_width(config: DecodeConfig, has_critic: bool, signatures_wanted: bool) -> dict[str, str | float]:
-    """Among how many bins and sentences each answer is chosen: more if a critic chooses."""
-    values: dict[str, str | float] = {}
-    if config.pool == "auto":
-        values["pool"] = "on" if has_critic else "off"
-    if not config.bins_per_answer:
-        values["bins_per_answer"] = 2.0 if has_critic and not signatures_wanted else 1.0
-    return values
 
 
 def need_inverse(models: Models, relation: str) -> RoleModel:

@@ -69,7 +69,7 @@ class AnswerChoice:
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
         self._floor = judge.critic.floor if judge and batch.config.drop else None
-        self._taken = Taken(batch.sources[position])
+        self._taken = Taken()
         self._bins = self._unsuitable = self._filled = self._implausible = 0
 
     def answers(self, chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
