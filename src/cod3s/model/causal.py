@@ -334,7 +334,8 @@ def _signature_model(torch: Any) -> Any:
         def _signed_rows(self, input_ids: Any) -> list[int]:
             """The rows of a batch that hold a whole signature."""
             tokens = self._is_signature(input_ids).sum(dim=1)
-            return torch.nonzero(tokens == len(self._vocabulary.signature.groups)).flatten().tolist()
+            rows: list[int] = torch.nonzero(tokens == len(self._vocabulary.signature.groups)).flatten().tolist()
+            return rows
 
         def _with_other_signatures(self, input_ids: Any) -> Any:
             """The rows with the signature of the row before."""
