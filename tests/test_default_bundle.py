@@ -93,9 +93,9 @@ def test_systems_that_it_cannot_run_are_refused_with_another_way(model: cod3s.Ge
 
 
 def test_a_second_call_is_quick(model: cod3s.Generator) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # of all threads: a busy machine does not count
     model.generate(SOURCES["effect"][1], "effect")
-    assert time.perf_counter() - start < 20, "a bound for a busy machine; docs/measured/speed.md has the figures"
+    assert time.process_time() - start < 20, "docs/measured/speed.md has the figures"
 
 
 def test_the_command_line_describes_it(cod3s: Run) -> None:
