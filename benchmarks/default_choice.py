@@ -30,6 +30,8 @@ CHOICES = {
     "weighed, lambda .3": DEFAULT.with_values(sentence_weight=0.3),
     "weighed, beam 40": DEFAULT.with_values(beam=40),
     "weighed (default)": DEFAULT,
+    "weighed, 32 free samples": DEFAULT.with_values(free_samples=32),
+    "weighed, 64 bold free samples": DEFAULT.with_values(free_samples=64, free_temperature=0.8, free_cost=0.0),
 }
 
 
