@@ -3,8 +3,8 @@
     python benchmarks/default_choice.py COPA_XML [BUNDLE]
 
 Distinct answers of ten to COPA's premises (completed statements, cosine distance), by the encoder that also signed
-and by one that had no part in it; the mean log-probabilities of the answers; their cosine to the source; processor
-seconds a source.
+and by one that had no part in it; the mean log-probability of the answers, how plausible the critic finds them, and
+their cosine to the source; processor seconds per source.
 """
 
 import sys
@@ -42,12 +42,12 @@ def relevance(found: AnswerSet, encoder: Encoder) -> float:
 
 def main(questions: str, bundle: str | None = None) -> None:
     model, signed, other = load(bundle, threads=1), load_encoder("fast"), load_encoder("static")
-    print(
-        "| relation | choice | distinct at .1 / .25 | by another encoder, .1 | forward | backward | cosine | s |"
-    )
+    print("| relation | choice | distinct at .1 / .25 | by another encoder, .1 | forward | critic | cosine | s |")
     print("|---|---|---|---|---|---|---|---|")
     for relation, facts in model.facts.relations.items():
-        premises = [one.premise for one in read_questions(Path(questions)) if one.direction == relation]
+        premises = [
+            question.premise for question in read_questions(Path(questions)) if question.direction == relation
+        ]
         for name, options in CHOICES.items():
             start = time.process_time()
             sets = model.generate(premises[FIRST : FIRST + SOURCES], relation, options=options)
@@ -57,11 +57,11 @@ def main(questions: str, bundle: str | None = None) -> None:
                 for encoder, threshold in ((signed, 0.1), (signed, 0.25), (other, 0.1))
             ]
             forward = np.mean([answer.forward for found in sets for answer in found.answers])
-            backward = np.mean([answer.backward for found in sets for answer in found.answers])
+            critic = np.mean([answer.plausibility or np.nan for found in sets for answer in found.answers])
             cosine = np.mean([relevance(found, signed) for found in sets])
             print(
                 f"| {relation} | {name} | {counts[0]:.2f} / {counts[1]:.2f} | {counts[2]:.2f} | {forward:.2f}"
-                f" | {backward:.2f} | {cosine:.3f} | {seconds:.1f} |",
+                f" | {critic:.3f} | {cosine:.3f} | {seconds:.1f} |",
                 flush=True,
             )
 
