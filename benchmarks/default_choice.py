@@ -3,8 +3,8 @@
     python benchmarks/default_choice.py COPA_XML [BUNDLE]
 
 Distinct answers of ten to COPA's premises (completed statements, cosine distance), by the encoder that also signed
-and by one that had no part in it; the mean log-probability of the answers, how plausible the critic finds them, and
-their cosine to the source; processor seconds per source.
+and by one that had no part in it; the mean log-probability of the answers, how plausible the critic finds them,
+and their cosine to the source; processor seconds per source.
 """
 
 import sys
