@@ -235,24 +235,17 @@ class Judge:
     def _features(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        lengths = self._likelihoods.score_pairs(pairs, ())
-        complete = [
-            replace(
-                score,
-                relevance=_cosine(pair, vectors),
-                target_length=length.target_length,
-                source_length=length.source_length,
-            )
-            for pair, score, length in zip(pairs, scores, lengths, strict=True)
-        ]
-        for part in self.critic.parts:
-            if not (missing := [row for row, score in enumerate(complete) if getattr(score, part) is None]):
-                continue
-            unscored = [pairs[row] for row in missing]
-            signatures = self._signatures(unscored, vectors) if part == "signed" else {}
-            computed = self._likelihoods.score_pairs(unscored, (part,), signatures)
-            for row, score in zip(missing, computed, strict=True):
-                complete[row] = replace(complete[row], **{part: getattr(score, part)})
+        rows_by_missing: dict[tuple[str, ...], list[int]] = {}
+        for row, score in enumerate(scores):
+            missing = tuple(part for part in self.critic.parts if getattr(score, part) is None)
+            rows_by_missing.setdefault(missing, []).append(row)
+        complete = list(scores)
+        for missing, rows in rows_by_missing.items():
+            unscored = [pairs[row] for row in rows]
+            signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
+            for row, score in zip(rows, self._likelihoods.score_pairs(unscored, missing, signatures), strict=True):
+                known = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
+                complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **known)
         return feature_rows(self.critic.weights, pairs, complete)
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:

@@ -61,24 +61,13 @@ def write_sentences(
 
 
 def sample_freely(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Candidate]]:
-    """Sentences for each source that were written for no bin: what else the model would say.
-
-    They are drawn source by source, so that they do not depend on the neighbours of a source.
-    """
-    rows = [
-        model.engine.sample(
-            [model.request(source)],
-            samples=config.free_samples,
-            top_k=config.top_k,
-            temperature=config.free_temperature,
-            max_tokens=config.max_tokens,
-            seed=config.seed,
-        )
-        for source in sources
-    ]
+    """Sentences for each source that were written for no bin: what else the model would say."""
+    sampling = config.with_values(
+        search="sample", samples=config.free_samples, temperature=config.free_temperature, per_bin=1
+    )
     return [
         [replace(candidate, free=True) for candidate in read_candidates(model.words, hypotheses)]
-        for (hypotheses,) in rows
+        for hypotheses in write(model, [[model.request(source)] for source in sources], sampling)
     ]
 
 
