@@ -14,15 +14,8 @@ import pytest
 
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus.questions import Question
-from cod3s.critic import (
-    Fit,
-    LabelledPair,
-    corpus_examples,
-    fit_critic,
-    measure,
-    question_examples,
-    verdict_examples,
-)
+from cod3s.critic.examples import LabelledPair, corpus_examples, question_examples, verdict_examples
+from cod3s.critic.fitting import Fit, fit_critic, measure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.plausibility import BundleLikelihoods, Critic, Pair, PairScores, load_critic, save_critic

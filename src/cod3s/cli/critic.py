@@ -7,33 +7,99 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, seed_option
-from cod3s.errors import UsageError
+from cod3s.cli.output import print_json, print_table, progress, say, training_progress
+from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, Options, seed_option, takes_options
+from cod3s.critic.tune_config import TuneConfig
+from cod3s.errors import UsageError, require_all
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.critic import Fit, LabelledPair
+    from cod3s.critic.examples import LabelledPair
+    from cod3s.critic.fitting import Fit
     from cod3s.decode.plausibility import Pair
 
 _BLOCK = 256  # pairs scored together
 
+CorpusArgument = Annotated[
+    Path | None,
+    typer.Argument(help="A folder made by `cod3s prepare`: its pairs, beside wrong targets."),
+]
+VerdictsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--verdicts",
+        help="Answers that were read: a table with source, relation, target, plausible (yes, no); repeatable.",
+    ),
+]
+
+
+@takes_options(TuneConfig)
+def tune(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    options: Options,
+    corpus: CorpusArgument = None,
+    verdicts: VerdictsOption = None,
+    bundle: BundleOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="Training pairs per relation of the corpus.")] = 10_000,
+    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this long.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
+
+    It learns from four fifths of the verdicts and from training pairs of the corpus; then fit a critic on the rest
+    with `cod3s critic train --verifier`. It needs a bundle of a causal language model; the result is a small file.
+    """
+    require_all("train", "torch", "transformers", "peft")
+    from time import monotonic
+
+    from cod3s.critic.tuning import tune_verifier
+    from cod3s.decode.generator import load
+
+    if corpus is None and not verdicts:
+        raise UsageError("there is nothing to learn from", hint="give --verdicts FILE, or a corpus")
+    config = TuneConfig(**options)
+    generator = load(bundle)
+    examples = _read_examples([], verdicts or [])
+    if corpus is not None:
+        from cod3s.critic.examples import corpus_examples
+
+        examples += corpus_examples(corpus, generator.encoder, split="train", limit=limit, seed=config.seed)
+    say(f"learning from {len(examples)} pairs")
+    with training_progress() as report:
+        figures = tune_verifier(
+            examples,
+            generator.models,
+            output,
+            config,
+            seconds=60 * max_minutes if max_minutes else None,
+            resume=resume,
+            report=report,
+            clock=monotonic,
+        )
+    if json:
+        print_json({"verifier": str(output), "figures": figures})
+    else:
+        rows = [(name, f"{value:.4f}") for name, value in figures.items()]
+        settings = (
+            f"bundle {generator.facts.name} | {config.layers} layers | rank {config.rank} | seed {config.seed}"
+        )
+        print_table("The verifier on pairs that it did not learn from", ("figure", "value"), rows, settings)
+
 
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
-    corpus: Annotated[
-        Path | None,
-        typer.Argument(help="A folder made by `cod3s prepare`: its dev pairs, beside wrong targets."),
-    ] = None,
+    corpus: CorpusArgument = None,
     questions: Annotated[
         list[Path] | None,
         typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
     ] = None,
-    verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Answers that you have read: a table with source, relation, target, plausible (yes, no)."
-        ),
+    verdicts: VerdictsOption = None,
+    verifier: Annotated[
+        Path | None,
+        typer.Option(help="A folder made by `cod3s critic tune`: weigh what its verifier says of a pair, too."),
     ] = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
@@ -47,36 +113,42 @@ def train(
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
-    answers to a source are in the same fold.
+    answers to a source are in the same fold. With --verifier, only those verdicts count that it has not seen.
     """
     from dataclasses import asdict
 
-    from cod3s.critic import DEFAULT_FEATURES, fit_critic
+    from cod3s.critic.examples import corpus_examples
+    from cod3s.critic.fitting import DEFAULT_FEATURES, fit_critic
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import FEATURES, save_critic
     from cod3s.files.disk import require_new
+    from cod3s.model.adapter import load_adapter
+    from cod3s.model.verifier import NAME as VERIFIER
     from cod3s.options import find_name
 
     if corpus is None and not questions and not verdicts:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
+    if "verifier" in names and verifier is None:
+        raise UsageError("the feature verifier needs a verifier", hint="name its folder with --verifier")
     require_new(output, force)
+    adapter = load_adapter(verifier / VERIFIER) if verifier else None
     generator = load(bundle)
-    examples = _read_examples(questions or [], verdicts or [])
+    examples = _read_examples(questions or [], [])
+    examples += [one for one in _read_examples([], verdicts or []) if one.is_held_out or not adapter]
     if corpus is not None:
-        from cod3s.critic import corpus_examples
-
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")
     fitted = fit_critic(
         examples,
         generator.models,
         generator.signer,
-        features=names or DEFAULT_FEATURES,
+        features=names or (*DEFAULT_FEATURES, *(["verifier"] if adapter else [])),
+        verifier=generator.models.verifier(adapter) if adapter else None,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
     )
-    save_critic(output, fitted.critic)
+    save_critic(output, fitted.critic, adapter)
     if json:
         print_json(asdict(fitted))
     else:
@@ -87,7 +159,7 @@ def train(
 
 def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
     from cod3s.corpus.questions import read_questions
-    from cod3s.critic import question_examples, verdict_examples
+    from cod3s.critic.examples import question_examples, verdict_examples
 
     examples = []
     for path in questions:
@@ -176,8 +248,10 @@ def attach(
 
     from cod3s.bundle import read_facts, write_facts
     from cod3s.decode.plausibility import load_critic, save_critic
+    from cod3s.model.adapter import load_adapter
+    from cod3s.model.verifier import NAME as VERIFIER
 
     facts, loaded = read_facts(bundle), load_critic(critic)
-    save_critic(bundle / "critic", loaded)
+    save_critic(bundle / "critic", loaded, load_adapter(critic / VERIFIER) if loaded.needs_verifier else None)
     write_facts(bundle, replace(facts, critic="critic"))
     say(f"{bundle} ranks answers by the critic")

@@ -1,5 +1,6 @@
 """Labelled pairs to fit a critic on: verdicts, questions, and pairs of a corpus beside hard negatives."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
 
+HELD_OUT = 5  # every fifth question
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
 
@@ -30,6 +32,16 @@ class LabelledPair:
     plausible: bool
     data: str
     question: str
+
+    @property
+    def draw(self) -> int:
+        """A large number that depends on the question alone."""
+        return int.from_bytes(hashlib.sha256(self.question.encode()).digest()[:4], "big")
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether no verifier may learn from it: critics are fitted on what a verifier says of unseen pairs."""
+        return self.draw % HELD_OUT == 0
 
 
 def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
@@ -67,8 +79,10 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
     return examples
 
 
-def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:
-    """Up to `limit` dev pairs of each relation, each beside a wrong target of the same corpus.
+def corpus_examples(
+    corpus: Path, encoder: Encoder, *, limit: int, seed: int, split: str = "dev"
+) -> list[LabelledPair]:
+    """Up to `limit` pairs of each relation, each beside a wrong target of the same corpus.
 
     The wrong target is the most relevant to the source of a few that belong to other sources, so neither
     the style of a corpus nor its topic tells right from wrong.
@@ -77,12 +91,12 @@ def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) ->
     random = np.random.default_rng(seed)
     examples: list[LabelledPair] = []
     for relation in manifest.relations:
-        rows = read_rows(corpus, relation, "dev").first(limit)
+        rows = read_rows(corpus, relation, split).first(limit)
         examples += _with_negatives(relation, rows, encoder, random)
     if not examples:
         raise Cod3sError(
-            f"the dev pairs of {corpus} give no negatives",
-            hint="prepare a corpus with more dev pairs (--dev), or give only --questions",
+            f"the {split} pairs of {corpus} give no negatives",
+            hint=f"prepare a corpus with more {split} pairs, or give only other data",
         )
     return examples
 

@@ -13,6 +13,7 @@ from cod3s.decode.models import BundleModels
 from cod3s.decode.plausibility import Critic, Judge, logistic
 from cod3s.errors import Cod3sError
 from cod3s.metrics.pair_scores import choice_credits
+from cod3s.model.verifier import Verifier
 from cod3s.signatures.signer import Signer
 
 Numbers = npt.NDArray[np.float64]
@@ -51,6 +52,7 @@ def fit_critic(
     signer: Signer,
     *,
     features: Sequence[str] = DEFAULT_FEATURES,
+    verifier: Verifier | None = None,
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Fit:
@@ -64,7 +66,7 @@ def fit_critic(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
-    rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
+    rows = Judge(unfitted, models, signer, verifier).features([example.pair for example in examples])
     shares = _shares([example.data for example in examples])
     held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)
@@ -114,7 +116,7 @@ def _measure(data: str, relation: str, examples: Sequence[LabelledPair], probabi
         relation,
         len(whole),
         float(np.mean(credits)) if credits else float("nan"),
-        _auc(probabilities, labels),
+        area_under_curve(probabilities, labels),
         sum(gaps) / len(examples),
     )
 
@@ -162,7 +164,7 @@ def _reliability(probabilities: Numbers, labels: Numbers) -> list[tuple[float, f
     return rows
 
 
-def _auc(probabilities: Numbers, labels: Numbers) -> float:
+def area_under_curve(probabilities: Numbers, labels: Numbers) -> float:
     """The share of (right, wrong) couples that are in order; ties count half."""
     right, wrong = np.sort(probabilities[labels == 1]), np.sort(probabilities[labels == 0])
     if not len(right) or not len(wrong):

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, UsageError, did_you_mean
+from cod3s.model.adapter import Adapter
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.memory import RememberingEngine
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
+from cod3s.model.verifier import Verifier
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 AUTO = "auto"
@@ -106,10 +108,15 @@ class BundleModels:
     """The models of a bundle; an engine is opened when any of its roles is first used."""
 
     def __init__(
-        self, folder: Path, facts: BundleFacts, vocabulary: Vocabulary, open_engine: Callable[[str], Engine]
+        self,
+        folder: Path,
+        facts: BundleFacts,
+        vocabulary: Vocabulary,
+        open_engine: Callable[[str], Engine],
+        open_verifier: Callable[[str, Adapter], Verifier] | None = None,
     ) -> None:
         self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
-        self._open_engine = open_engine
+        self._open_engine, self._open_verifier = open_engine, open_verifier
         self._engines: dict[str, Engine] = {}
 
     @property
@@ -154,6 +161,22 @@ class BundleModels:
         path = bins_path(self.folder, relation)
         return open_bins(path) if path.is_file() else None
 
+    def language_model(self) -> str:
+        """The name of the one language model that plays all roles; an error if there is none."""
+        names = {name for roles in self.facts.models.values() for name in roles.values()}
+        if self._open_verifier is None or len(names) > 1:
+            raise BundleError(
+                f"{self.label} has no single language model that a verifier could be made of",
+                hint="fit a critic without a verifier",
+            )
+        return names.pop()
+
+    def verifier(self, adapter: Adapter) -> Verifier:
+        """The bundle's language model with an adapter that was tuned on it."""
+        name = self.language_model()
+        assert self._open_verifier is not None
+        return self._open_verifier(name, adapter)
+
     def _find(self, relation: str, role: str) -> RoleModel | None:
         name = self.facts.models.get(relation, {}).get(role)
         if name is None:
@@ -191,7 +214,8 @@ def open_models(
 
     open_model: Callable[..., Engine]
     if shape.causal:
-        open_model = partial(CausalEngine, readers=_prompt_readers(facts, vocabulary), **options)
+        options["readers"] = _prompt_readers(facts, vocabulary)
+        open_model = partial(CausalEngine, **options)
     else:
         open_model = partial(FastEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options)
 
@@ -199,7 +223,10 @@ def open_models(
         engine = open_model(folder=folder / "models" / name)
         return RememberingEngine(engine, remember) if remember else engine
 
-    return BundleModels(folder, facts, vocabulary, open_engine)
+    def open_verifier(name: str, adapter: Adapter) -> Verifier:
+        return Verifier(folder / "models" / name, adapter, **options)
+
+    return BundleModels(folder, facts, vocabulary, open_engine, open_verifier if shape.causal else None)
 
 
 def _prompt_readers(facts: BundleFacts, vocabulary: Vocabulary) -> dict[int, Reader]:

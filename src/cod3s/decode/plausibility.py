@@ -1,6 +1,7 @@
 """Judge how plausible a target is as an answer to a source: scores of the models, and a critic that weighs them.
 
-The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. p(text) alone is what the
+The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. One feature may come from a
+verifier: the bundle's language model, tuned to judge pairs (`cod3s.model.verifier`). p(text) alone is what the
 plain role gives when it reads nothing, which causal models learn from pairs with a hidden source.
 """
 
@@ -18,6 +19,9 @@ from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
+from cod3s.model.adapter import Adapter, load_adapter, save_adapter
+from cod3s.model.verifier import NAME as VERIFIER
+from cod3s.model.verifier import Verifier
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, for_modelling, words
 
@@ -41,8 +45,8 @@ class PairScores:
     """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
-    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); None if a model is
-    missing. Each length counts tokens and the end.
+    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verifier` are the
+    log-odds by a verifier. None if a model is missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -53,14 +57,15 @@ class PairScores:
     target_length: int = 0
     source_length: int = 0
     signed: float | None = None
+    verifier: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
 class BundleLikelihoods:
     """Scores pairs with the plain roles of a relation and of its inverse; leaves the relevance at 0."""
 
-    def __init__(self, models: BundleModels) -> None:
-        self._models = models
+    def __init__(self, models: BundleModels, verifier: Verifier | None = None) -> None:
+        self._models, self._verifier = models, verifier
 
     def score_pairs(
         self,
@@ -102,6 +107,11 @@ class BundleLikelihoods:
             encode = self._models.vocabulary.encode_signature
             prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
             columns["signed"] = score_texts(self._models.sentence(relation), sources, targets, prefixes)
+        if "verifier" in parts and self._verifier:
+            requests = [forward.request(source) for source in sources]
+            columns["verifier"] = self._verifier.log_odds(
+                requests, [self._models.vocabulary.encode_text(target) for target in targets]
+            ).tolist()
         lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
         return [
             PairScores(
@@ -122,20 +132,31 @@ def _backward_pmi(scores: PairScores) -> float:
     return ((scores.backward or 0.0) - (scores.source_alone or 0.0)) * scores.source_length
 
 
-FEATURES: dict[str, Callable[[Pair, PairScores], float]] = {
+@dataclass(frozen=True)
+class Feature:
+    """What the critic weighs: a number of a pair, and the parts of its scores that it is made from."""
+
+    value: Callable[[Pair, PairScores], float]
+    parts: tuple[str, ...] = ()
+
+
+FEATURES = {
+    # What the bundle's language model says, tuned to judge pairs
+    "verifier": Feature(lambda _, scores: scores.verifier or 0.0, ("verifier",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
-    "pmi": lambda _, scores: _pmi(scores),
-    "pmi_per_token": lambda _, scores: _pmi(scores) / max(1, scores.target_length),
-    "backward_pmi": lambda _, scores: _backward_pmi(scores),
+    "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
+    "pmi_per_token": Feature(
+        lambda _, scores: _pmi(scores) / max(1, scores.target_length), ("signed", "target_alone")
+    ),
+    "backward_pmi": Feature(lambda _, scores: _backward_pmi(scores), ("backward", "source_alone")),
     # How ordinary the target is
-    "target_alone": lambda _, scores: scores.target_alone or 0.0,
+    "target_alone": Feature(lambda _, scores: scores.target_alone or 0.0, ("target_alone",)),
     # What an encoder and word counts say
-    "relevance": lambda _, scores: scores.relevance,
-    "words": lambda pair, _: float(len(words(pair.target))),
-    "overlap": lambda pair, _: _overlap(pair),
-    "is_cause": lambda pair, _: float(pair.relation == "cause"),
+    "relevance": Feature(lambda _, scores: scores.relevance),
+    "words": Feature(lambda pair, _: float(len(words(pair.target)))),
+    "overlap": Feature(lambda pair, _: _overlap(pair)),
+    "is_cause": Feature(lambda pair, _: float(pair.relation == "cause")),
 }
-_BACKWARD_FEATURES = ("backward_pmi",)
 
 
 def _overlap(pair: Pair) -> float:
@@ -156,9 +177,13 @@ class Critic:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The model scores that its features need."""
-        backward = any(name in _BACKWARD_FEATURES for name in self.weights)
-        return ("signed", "target_alone", *(("backward", "source_alone") if backward else ()))
+        """The scores of a pair that its features need."""
+        return tuple(dict.fromkeys(part for name in self.weights for part in FEATURES[name].parts))
+
+    @property
+    def needs_verifier(self) -> bool:
+        """Whether it weighs what a verifier says."""
+        return "verifier" in self.weights
 
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
@@ -169,7 +194,9 @@ def feature_rows(
     names: Sequence[str] | Mapping[str, float], pairs: Sequence[Pair], scores: Sequence[PairScores]
 ) -> Numbers:
     """The named features of each pair: (pairs, features)."""
-    rows = [[FEATURES[name](pair, score) for name in names] for pair, score in zip(pairs, scores, strict=True)]
+    rows = [
+        [FEATURES[name].value(pair, score) for name in names] for pair, score in zip(pairs, scores, strict=True)
+    ]
     return np.array(rows, dtype=np.float64).reshape(len(pairs), len(names))
 
 
@@ -178,9 +205,11 @@ def logistic(log_odds: Numbers) -> Numbers:
     return 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
 
 
-def save_critic(folder: Path, critic: Critic) -> None:
-    """Write the critic into a folder."""
+def save_critic(folder: Path, critic: Critic, adapter: Adapter | None = None) -> None:
+    """Write the critic into a folder, with the adapter of its verifier if it weighs one."""
     folder.mkdir(parents=True, exist_ok=True)
+    if adapter and critic.needs_verifier:
+        save_adapter(folder / VERIFIER, adapter)
     write_json(folder / NAME, {"format": 1, **asdict(critic)})
 
 
@@ -205,9 +234,11 @@ def load_critic(folder: Path) -> Critic:
 class Judge:
     """A critic together with the models and the signer that its features come from."""
 
-    def __init__(self, critic: Critic, models: BundleModels, signer: Signer) -> None:
+    def __init__(
+        self, critic: Critic, models: BundleModels, signer: Signer, verifier: Verifier | None = None
+    ) -> None:
         self.critic = critic
-        self._likelihoods, self._signer = BundleLikelihoods(models), signer
+        self._likelihoods, self._signer = BundleLikelihoods(models, verifier), signer
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -271,4 +302,6 @@ def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: S
             f"the bundle {facts.name} has no critic",
             hint="fit a critic with `cod3s critic train`, and add it with `cod3s critic attach`",
         )
-    return Judge(load_critic(folder / facts.critic), models, signer)
+    critic = load_critic(folder / facts.critic)
+    verifier = models.verifier(load_adapter(folder / facts.critic / VERIFIER)) if critic.needs_verifier else None
+    return Judge(critic, models, signer, verifier)

@@ -23,13 +23,11 @@ class EngineFile:
     aliases: dict[str, str]
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
-        """The numbers of a variable; int8 weights are scaled back."""
+        """The numbers of a variable, in an array of their own; int8 weights are scaled back."""
         numbers = _numbers(self.variables[self.aliases.get(name, name)]).astype(np.float32)
-        scales = self.variables.get(f"{name}_scale")
-        if scales is None:
-            return numbers
-        scaled: npt.NDArray[np.float32] = numbers / _numbers(scales)[:, None]
-        return scaled
+        if scales := self.variables.get(f"{name}_scale"):
+            numbers /= _numbers(scales)[:, None]
+        return numbers
 
     def number(self, name: str) -> float:
         """The value of a variable that holds a single number."""
@@ -49,6 +47,13 @@ def write_engine_file(variables: Mapping[str, bytes], spec: str, revision: int) 
     parts = [struct.pack("<I", _VERSION), _string(spec), struct.pack("<II", revision, len(variables))]
     parts += [part for name, value in variables.items() for part in (_string(name), value)]
     return b"".join([*parts, struct.pack("<I", 0)])
+
+
+def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
+    """An array as a variable is stored."""
+    array = np.ascontiguousarray(numbers)
+    kind = _TYPES.index(array.dtype.type)
+    return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
 
 
 def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:

@@ -95,7 +95,7 @@ def build_causal(
         table = _token_table(torch, rows, vocabulary, _new_rows(torch, rows, vocabulary, starts, sketches))
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
-        base = _with_lora(base, family, adaptation)
+        base = with_lora(base, family, adaptation)
     return _signature_model(torch)(base, table, family, vocabulary)
 
 
@@ -159,7 +159,8 @@ def _piece_rows(folder: Path, base: Any, vocabulary: Vocabulary) -> Any:
     return weights[[numbers[name] for name in vocabulary.tokens[: vocabulary.text_size]]].clone()
 
 
-def _with_lora(base: Any, family: str, adaptation: Adaptation) -> Any:
+def with_lora(base: Any, family: str, adaptation: Adaptation) -> Any:
+    """The model with adapters on all linear layers; only they are trained."""
     peft = require("peft", "train")
     torch = require("torch", "train")
     base = base.to(getattr(torch, adaptation.precision))
@@ -262,11 +263,27 @@ def _token_table(torch: Any, rows: Any, vocabulary: Vocabulary, taught: _TaughtR
     return TokenTable()
 
 
+def trained_only(torch: Any) -> Any:
+    """A class of torch modules that save and load only what is trained."""
+
+    class TrainedOnly(torch.nn.Module):  # type: ignore[misc]
+        def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            return {n: t for n, t in super().state_dict(*arguments, **options).items() if n in trained}
+
+        def load_state_dict(self, state: Any, strict: bool = False, assign: bool = False) -> Any:
+            """Load what was trained; the rest is as the pretrained model has it, so nothing is missing."""
+            super().load_state_dict(state, strict=False)
+            return torch.nn.modules.module._IncompatibleKeys([], [])
+
+    return TrainedOnly
+
+
 def _signature_model(torch: Any) -> Any:
     transformers = quiet_transformers()
 
-    class SignatureModel(torch.nn.Module):  # type: ignore[misc]
-        """A language model with its token table; saves and loads only what is trained."""
+    class SignatureModel(trained_only(torch)):  # type: ignore[misc]
+        """A language model with its token table."""
 
         def __init__(self, base: Any, table: Any, family: str, vocabulary: Vocabulary) -> None:
             super().__init__()
@@ -293,15 +310,6 @@ def _signature_model(torch: Any) -> Any:
             logits = states[taught] @ rows.T.to(dtype)
             loss = torch.nn.functional.cross_entropy(logits.float(), labels[taught])
             return transformers.modeling_outputs.CausalLMOutput(loss=loss)
-
-        def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-            return {n: t for n, t in super().state_dict(*arguments, **options).items() if n in trained}
-
-        def load_state_dict(self, state: Any, strict: bool = False, assign: bool = False) -> Any:
-            """Load what was trained; the rest is as the pretrained model has it, so nothing is missing."""
-            super().load_state_dict(state, strict=False)
-            return torch.nn.modules.module._IncompatibleKeys([], [])
 
         def save_pretrained(self, folder: Path) -> None:
             """Write an ordinary Hugging Face folder: LoRA merged, all rows in the table."""

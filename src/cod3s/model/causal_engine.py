@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from cod3s.encode.fast import open_on_thread
+from cod3s.model.adapter import opened_files
 from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_length
-from cod3s.model.parts import joined_parts
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -79,6 +79,10 @@ class CausalEngine(CTranslate2Engine):
             list(workers.map(fill, blocks))
         return normalised(logits)
 
+    def pair_row(self, request: Request, tokens: Sequence[int]) -> list[int]:
+        """All that is read of a continuation after its request: prompt, tokens and end."""
+        return [*(*self._prompt(request), *tokens)[: self._positions - 1], self._end]
+
     def cuts(self, source: str) -> bool:
         return next(iter(self._readers.values())).cuts(source)
 
@@ -126,7 +130,7 @@ class CausalEngine(CTranslate2Engine):
     def _load(self, **options: Any) -> Any:
         import ctranslate2
 
-        files = joined_parts(self._folder)  # not kept: the engine copies them
+        files = opened_files(self._folder)  # not kept: the engine copies them
         return open_on_thread(ctranslate2.Generator, str(self._folder), files=files, **options)
 
 

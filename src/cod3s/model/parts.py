@@ -44,6 +44,11 @@ def joined_parts(folder: Path) -> dict[str, bytes] | None:
     return {"model.bin": weights, **{path.name: path.read_bytes() for path in others}}
 
 
+def model_files(folder: Path) -> dict[str, bytes]:
+    """Every file of an engine's model by name, whether its weights are in parts or in a single file."""
+    return joined_parts(folder) or {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 def _compress(part: bytes) -> bytes:
     """Weights hold no repeated strings, so Huffman codes alone are the smallest, and the fastest to read."""
     compressor = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)

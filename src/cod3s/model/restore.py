@@ -8,14 +8,15 @@ import numpy as np
 
 from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.errors import Cod3sError, require
-from cod3s.model.parts import joined_parts
+from cod3s.model.adapter import opened_files
+from cod3s.model.parts import model_files
 from cod3s.model.transformer import quiet_transformers
 
 
 def restore_llama(folder: Path) -> Any:
     """The causal language model of transformers whose engine model is in `folder`; its weights are rounded."""
     transformers, torch = quiet_transformers(), require("torch", "train")
-    files = joined_parts(folder) or {path.name: path.read_bytes() for path in folder.iterdir()}
+    files = opened_files(folder) or model_files(folder)
     file = read_engine_file(files["model.bin"], str(folder / "model.bin"))
     if "decoder/layer_0/ffn/linear_0_noact/weight" not in file.variables:
         raise Cod3sError(

@@ -1,0 +1,156 @@
+"""Change a language model's weights by a small adapter: low-rank matrices that are merged in memory.
+
+So a bundle can carry a tuned model, or a second model made of the first, in a few megabytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode.engine_file import EngineFile, packed_variable, read_engine_file, write_engine_file
+from cod3s.errors import BundleError
+from cod3s.files.disk import replaced_file
+from cod3s.model.parts import joined_parts, model_files
+
+NAME = "adapter.npz"
+"""In a model's folder: what the model's weights are changed by."""
+
+_SPEC, _REVISION = "TransformerDecoderSpec", 8
+_HEAD_ROWS = 8  # the engine multiplies whole blocks of rows; all of them are equal
+_LEVELS = 127  # of int8
+_PROJECTION = "decoder/projection/weight"
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A low-rank change of some rows of a weight of the engine: `up @ down` is added from `row` on."""
+
+    weight: str  # such as layer_0/ffn/linear_0
+    row: int
+    down: Matrix  # (rank, inputs)
+    up: Matrix  # (outputs, rank)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a model writes instead of tokens: a single number made of its last state."""
+
+    weights: Matrix  # (width,)
+    bias: float
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """Changes of a model's weights. With a head, the model ends after its first `layers`, and the head follows."""
+
+    changes: tuple[Change, ...]
+    layers: int = 0  # 0 keeps all of them
+    head: Head | None = None
+
+
+def save_adapter(path: Path, adapter: Adapter) -> None:
+    """Write the adapter as an .npz file; the changes are rounded to float16."""
+    arrays: dict[str, Any] = {"layers": np.int32(adapter.layers)}
+    if adapter.head:
+        arrays |= {"head": adapter.head.weights, "bias": np.float32(adapter.head.bias)}
+    for change in adapter.changes:
+        name = f"{change.weight}:{change.row}"
+        arrays |= {f"{name}:down": change.down.astype(np.float16), f"{name}:up": change.up.astype(np.float16)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load_adapter(path: Path) -> Adapter:
+    """The adapter in a file; an error if it is missing or damaged."""
+    if not path.is_file():
+        raise BundleError(f"{path.parent} lacks {path.name}", hint="copy the folder again")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            layers = int(arrays["layers"])
+            head = None
+            if "head" in arrays.files:
+                head = Head(arrays["head"].astype(np.float32), float(arrays["bias"]))
+            adapter = Adapter(tuple(_changes(arrays)), layers, head)
+    except Exception as error:  # numpy and zipfile raise many kinds on damage
+        raise BundleError(f"{path} is not an adapter: {error}", hint="copy the file again") from error
+    numbers = [part for change in adapter.changes for part in (change.down, change.up)]
+    if head:
+        numbers += [head.weights, np.array(head.bias)]
+    if not all(np.isfinite(array).all() for array in numbers):
+        raise BundleError(f"{path} has a weight that is not a number", hint="tune it again")
+    return adapter
+
+
+def _changes(arrays: Any) -> Iterator[Change]:
+    for name in arrays.files:
+        weight, _, rest = name.partition(":")
+        row, _, part = rest.partition(":")
+        if part == "down":
+            down, up = (arrays[f"{weight}:{row}:{side}"].astype(np.float32) for side in ("down", "up"))
+            if down.ndim != 2 or up.ndim != 2 or len(down) != up.shape[1]:
+                raise ValueError(f"the parts of {name} do not fit together")
+            yield Change(weight, int(row), down, up)
+
+
+def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
+    """The engine's files of the model in `folder`, by name, with the adapter merged in."""
+    files = model_files(folder)
+    whole = read_engine_file(files["model.bin"], str(folder / "model.bin"))
+    kept = {name: value for name, value in whole.variables.items() if _is_kept(name, adapter.layers)}
+    by_weight: dict[str, list[Change]] = {}
+    for change in adapter.changes:
+        by_weight.setdefault(f"decoder/{change.weight}/weight", []).append(change)
+    if unknown := sorted(set(by_weight) - set(kept)):
+        raise _other_model(folder, f"changes {unknown[0]}, which the model lacks")
+    try:
+        for name, changes in by_weight.items():  # on one thread: several would wait for each other's memory
+            kept |= _changed(whole, name, changes)
+    except ValueError as error:  # the shapes differ
+        raise _other_model(folder, "changes weights of another size") from error
+    if adapter.head is None:
+        kept |= {alias: kept[name] for alias, name in whole.aliases.items()}
+    elif adapter.head.weights.shape != whole.array("decoder/layer_norm/gamma").shape:
+        raise _other_model(folder, f"reads {adapter.head.weights.size} numbers, which the model does not write")
+    else:
+        kept[_PROJECTION] = packed_variable(np.tile(adapter.head.weights, (_HEAD_ROWS, 1)))
+    return {**files, "model.bin": write_engine_file(kept, _SPEC, _REVISION)}
+
+
+def opened_files(folder: Path) -> dict[str, bytes] | None:
+    """The files of a model that the engine cannot open by itself: in parts, or with an adapter; None if it can."""
+    path = folder / NAME
+    return adapted_files(folder, load_adapter(path)) if path.is_file() else joined_parts(folder)
+
+
+def _other_model(folder: Path, what: str) -> BundleError:
+    return BundleError(
+        f"an adapter of another model was given for {folder}: it {what}",
+        hint="use it with the bundle that it was tuned on",
+    )
+
+
+def _is_kept(name: str, layers: int) -> bool:
+    """Whether a variable belongs to the first layers, or to none."""
+    number = name.removeprefix("decoder/layer_").partition("/")[0]
+    return not layers or not number.isdigit() or int(number) < layers
+
+
+def _changed(whole: EngineFile, name: str, changes: Sequence[Change]) -> dict[str, bytes]:
+    """A weight after its changes, in int8 if it was."""
+    weight = whole.array(name)
+    for change in changes:
+        weight[change.row : change.row + len(change.up)] += change.up @ change.down
+    if f"{name}_scale" not in whole.variables:
+        return {name: packed_variable(weight)}
+    largest = np.maximum(weight.max(axis=1), -weight.min(axis=1)).clip(1e-12)
+    scales = (_LEVELS / largest).astype(np.float32)
+    weight *= scales[:, None]
+    rounded = np.rint(weight, out=weight).astype(np.int8)
+    return {name: packed_variable(rounded), f"{name}_scale": packed_variable(scales)}
