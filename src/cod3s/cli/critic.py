@@ -28,7 +28,8 @@ VerdictsOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--verdicts",
-        help="Answers that were read: a table with source, relation, target, plausible (yes, no); repeatable.",
+        help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
+        "repeatable.",
     ),
 ]
 
@@ -50,7 +51,7 @@ def tune(
     """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
 
     It learns from four fifths of the verdicts and from training pairs of the corpus; then fit a critic on the rest
-    with `cod3s critic train --verifier`. It needs a bundle of a causal language model; the result is a small file.
+    with `cod3s critic train --verifier … --unseen`. It needs a bundle of a causal language model.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic
@@ -101,6 +102,12 @@ def train(
         Path | None,
         typer.Option(help="A folder made by `cod3s critic tune`: weigh what its verifier says of a pair, too."),
     ] = None,
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen", help="Leave out the verdicts that `cod3s refine` and `cod3s critic tune` learn from."
+        ),
+    ] = False,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
@@ -113,7 +120,7 @@ def train(
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
-    answers to a source are in the same fold. With --verifier, only those verdicts count that it has not seen.
+    answers to a source are in the same fold.
     """
     from dataclasses import asdict
 
@@ -135,7 +142,7 @@ def train(
     adapter = load_adapter(verifier / VERIFIER) if verifier else None
     generator = load(bundle)
     examples = _read_examples(questions or [], [])
-    examples += [one for one in _read_examples([], verdicts or []) if one.is_held_out or not adapter]
+    examples += [read for read in _read_examples([], verdicts or []) if read.is_held_out or not unseen]
     if corpus is not None:
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")

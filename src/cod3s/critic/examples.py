@@ -20,6 +20,8 @@ from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
 
 HELD_OUT = 5  # every fifth question
+_WATCHED = 10
+_VERDICTS = ("yes", "partly", "no")
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
 
@@ -44,6 +46,15 @@ class LabelledPair:
         return self.draw % HELD_OUT == 0
 
 
+def split_watched(examples: Sequence[LabelledPair]) -> tuple[list[LabelledPair], list[LabelledPair]]:
+    """The examples to learn from, and those of every tenth question, which choose the best weights."""
+    taught: list[LabelledPair] = []
+    watched: list[LabelledPair] = []
+    for example in examples:
+        (taught if example.draw // HELD_OUT % _WATCHED else watched).append(example)
+    return taught, watched
+
+
 def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
     """Every alternative of the questions whose answer is known.
 
@@ -63,15 +74,19 @@ def question_examples(data: str, questions: Sequence[Question]) -> list[Labelled
 
 
 def verdict_examples(path: Path) -> list[LabelledPair]:
-    """The pairs that somebody has read: a table with source, relation, target and plausible (yes or no)."""
+    """The pairs that somebody has read: a table with source, relation, target and plausible (yes, partly or no).
+
+    What is only partly plausible counts as implausible: a critic should be strict.
+    """
     with open_text(path) as stream:
         table = Table(stream, display_name(path), kind_of(path) or "tsv")
         relation, source, target, plausible = map(table.text, ("relation", "source", "target", "plausible"))
         examples = []
         for row in table:
-            if plausible(row) not in ("yes", "no"):
+            if plausible(row) not in _VERDICTS:
                 raise FileFormatError(
-                    f"{table.name}, line {row.line}: {plausible(row)!r} is not a verdict", hint="write yes or no"
+                    f"{table.name}, line {row.line}: {plausible(row)!r} is not a verdict",
+                    hint=f"write {' or '.join(_VERDICTS)}",
                 )
             pair = Pair(relation(row), clean(source(row)), clean(target(row)))
             question = f"{pair.relation} {pair.source}"

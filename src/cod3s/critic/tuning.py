@@ -6,34 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.critic.examples import HELD_OUT, LabelledPair
+from cod3s.critic.examples import LabelledPair, split_watched
 from cod3s.critic.fitting import area_under_curve
-from cod3s.critic.tune_config import TuneConfig
+from cod3s.critic.tune_config import TuneConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.files.lock import sole_writer
-from cod3s.model.adapter import Adapter, Change, Head, save_adapter
+from cod3s.model.adapter import Adapter, Head, save_adapter
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.causal_engine import CausalEngine
-from cod3s.model.restore import restore_llama
+from cod3s.model.restore import lora_changes, restore_llama
 from cod3s.model.transformer import quiet_transformers
 from cod3s.model.verifier import NAME
 from cod3s.text import for_modelling
 from cod3s.train.batches import BatchStream
-from cod3s.train.config import TrainConfig
 from cod3s.train.loop import Report, fit
-
-# Where the engine keeps each linear layer of a Llama block. It joins queries, keys and values in one weight.
-_WEIGHTS = {
-    "q_proj": "self_attention/linear_0",
-    "k_proj": "self_attention/linear_0",
-    "v_proj": "self_attention/linear_0",
-    "o_proj": "self_attention/linear_1",
-    "gate_proj": "ffn/linear_0",
-    "up_proj": "ffn/linear_0_noact",
-    "down_proj": "ffn/linear_1",
-}
-_WATCHED = 10  # of the questions that it may see, every tenth chooses the best weights
 
 
 def tune_verifier(
@@ -48,9 +35,7 @@ def tune_verifier(
     clock: Callable[[], float],
 ) -> dict[str, float]:
     """Write an adapter into `output`; the figures are those of watched pairs that it did not learn from."""
-    usable = [example for example in examples if not example.is_held_out]
-    watched = [example for example in usable if _is_watched(example)]
-    taught = [example for example in usable if not _is_watched(example)]
+    taught, watched = split_watched([example for example in examples if not example.is_held_out])
     for part in (taught, watched):
         if not 0 < sum(example.plausible for example in part) < len(part):
             raise Cod3sError(
@@ -65,7 +50,7 @@ def tune_verifier(
             model,
             train,
             lambda trained: _check(trained, _Batches(watched, models, config)),
-            _train_config(config),
+            as_train_config(config),
             output,
             seconds=seconds,
             clock=clock,
@@ -75,24 +60,6 @@ def tune_verifier(
         )
         save_adapter(output / NAME, _adapter(model, config))
     return figures
-
-
-def _is_watched(example: LabelledPair) -> bool:
-    return example.draw // HELD_OUT % _WATCHED == 0
-
-
-def _train_config(config: TuneConfig) -> TrainConfig:
-    return TrainConfig(
-        learning_rate=config.learning_rate,
-        schedule="linear",
-        warmup_steps=50,
-        label_smoothing=0.0,
-        batch_tokens=config.batch_tokens,
-        epochs=config.epochs,
-        patience=10**9,
-        evaluate_every=config.evaluate_every,
-        seed=config.seed,
-    )
 
 
 class _Batches:
@@ -186,23 +153,5 @@ def _build(models: BundleModels, config: TuneConfig) -> Any:
 
 def _adapter(model: Any, config: TuneConfig) -> Adapter:
     """What was learned, by the engine's names."""
-    inner = model.base.get_base_model()
-    heads, groups = inner.config.num_attention_heads, inner.config.num_key_value_heads
-    size = inner.config.hidden_size // heads
-    first_rows = {"k_proj": heads * size, "v_proj": (heads + groups) * size}
-    changes = []
-    for number, layer in enumerate(inner.layers):
-        for block in (layer.self_attn, layer.mlp):
-            for name, module in block.named_children():
-                if name in _WEIGHTS:
-                    down, up = module.lora_A["default"].weight, module.lora_B["default"].weight
-                    changes.append(
-                        Change(
-                            f"layer_{number}/{_WEIGHTS[name]}",
-                            first_rows.get(name, 0),
-                            down.detach().float().numpy(),
-                            (up.detach().float() * module.scaling["default"]).numpy(),
-                        )
-                    )
     head = Head(model.head.weight.detach().float().numpy()[0], float(model.head.bias.detach()))
-    return Adapter(tuple(changes), config.layers, head)
+    return Adapter(tuple(lora_changes(model.base.get_base_model())), config.layers, head)

@@ -42,11 +42,14 @@ def read_engine_file(content: bytes, name: str) -> EngineFile:
         raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
 
 
-def write_engine_file(variables: Mapping[str, bytes], spec: str, revision: int) -> bytes:
-    """The content of a `model.bin` with these variables, as `EngineFile` holds them."""
+def write_engine_file(
+    variables: Mapping[str, bytes], spec: str, revision: int, aliases: Mapping[str, str] | None = None
+) -> bytes:
+    """The content of a `model.bin` with these variables and aliases, as `EngineFile` holds them."""
     parts = [struct.pack("<I", _VERSION), _string(spec), struct.pack("<II", revision, len(variables))]
     parts += [part for name, value in variables.items() for part in (_string(name), value)]
-    return b"".join([*parts, struct.pack("<I", 0)])
+    parts += [struct.pack("<I", len(aliases or {}))]
+    return b"".join([*parts, *(_string(name) for pair in (aliases or {}).items() for name in pair)])
 
 
 def packed_variable(numbers: npt.NDArray[Any]) -> bytes:

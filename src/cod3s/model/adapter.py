@@ -55,13 +55,19 @@ class Adapter:
 
 
 def save_adapter(path: Path, adapter: Adapter) -> None:
-    """Write the adapter as an .npz file; the changes are rounded to float16."""
+    """Write the adapter as an .npz file; the changes are rounded to int8, each component with its own scale."""
     arrays: dict[str, Any] = {"layers": np.int32(adapter.layers)}
     if adapter.head:
         arrays |= {"head": adapter.head.weights, "bias": np.float32(adapter.head.bias)}
-    for change in adapter.changes:
-        name = f"{change.weight}:{change.row}"
-        arrays |= {f"{name}:down": change.down.astype(np.float16), f"{name}:up": change.up.astype(np.float16)}
+    for number, change in enumerate(adapter.changes):
+        name = f"{number}:{change.weight}:{change.row}"
+        down, up = np.abs(change.down).max(axis=1), np.abs(change.up).max(axis=0)  # (rank,)
+        steps = [np.maximum(largest, 1e-12) / _LEVELS for largest in (down, up)]
+        arrays |= {
+            f"{name}:down": np.rint(change.down / steps[0][:, None]).astype(np.int8),
+            f"{name}:up": np.rint(change.up / steps[1]).astype(np.int8),
+            f"{name}:scale": (steps[0] * steps[1]).astype(np.float32),
+        }
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **arrays)
@@ -89,14 +95,12 @@ def load_adapter(path: Path) -> Adapter:
 
 
 def _changes(arrays: Any) -> Iterator[Change]:
-    for name in arrays.files:
-        weight, _, rest = name.partition(":")
-        row, _, part = rest.partition(":")
-        if part == "down":
-            down, up = (arrays[f"{weight}:{row}:{side}"].astype(np.float32) for side in ("down", "up"))
-            if down.ndim != 2 or up.ndim != 2 or len(down) != up.shape[1]:
-                raise ValueError(f"the parts of {name} do not fit together")
-            yield Change(weight, int(row), down, up)
+    for name in (name.removesuffix(":down") for name in arrays.files if name.endswith(":down")):
+        _, weight, row = name.split(":")
+        down, up, scale = (arrays[f"{name}:{side}"].astype(np.float32) for side in ("down", "up", "scale"))
+        if down.ndim != 2 or up.ndim != 2 or not len(down) == up.shape[1] == scale.size:
+            raise ValueError(f"the parts of {name} do not fit together")
+        yield Change(weight, int(row), down, up * scale)
 
 
 def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
@@ -114,13 +118,13 @@ def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
             kept |= _changed(whole, name, changes)
     except ValueError as error:  # the shapes differ
         raise _other_model(folder, "changes weights of another size") from error
-    if adapter.head is None:
-        kept |= {alias: kept[name] for alias, name in whole.aliases.items()}
-    elif adapter.head.weights.shape != whole.array("decoder/layer_norm/gamma").shape:
+    aliases = whole.aliases
+    if adapter.head and adapter.head.weights.shape != whole.array("decoder/layer_norm/gamma").shape:
         raise _other_model(folder, f"reads {adapter.head.weights.size} numbers, which the model does not write")
-    else:
+    if adapter.head:
         kept[_PROJECTION] = packed_variable(np.tile(adapter.head.weights, (_HEAD_ROWS, 1)))
-    return {**files, "model.bin": write_engine_file(kept, _SPEC, _REVISION)}
+        aliases = {alias: name for alias, name in aliases.items() if alias != _PROJECTION}
+    return {**files, "model.bin": write_engine_file(kept, _SPEC, _REVISION, aliases)}
 
 
 def opened_files(folder: Path) -> dict[str, bytes] | None:

@@ -34,6 +34,7 @@ class Adaptation:
     lora_rank: int = 32  # 0 trains all weights
     dropped_layers: tuple[int, ...] = ()
     precision: str = "float32"  # of frozen weights; what is trained is always float32
+    first_layer: int = 0  # LoRA adapts the layers from this one on
 
 
 def is_causal(folder: str) -> bool:
@@ -168,6 +169,8 @@ def with_lora(base: Any, family: str, adaptation: Adaptation) -> Any:
         r=adaptation.lora_rank,
         lora_alpha=2 * adaptation.lora_rank,
         target_modules=list(FAMILIES[family]),
+        layers_to_transform=list(range(adaptation.first_layer, base.config.num_hidden_layers)),
+        layers_pattern="layers" if family == "llama" else "h",
     )
     adapted = peft.get_peft_model(base, config)
     for module in adapted.modules():

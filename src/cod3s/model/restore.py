@@ -1,6 +1,7 @@
-"""Read a Llama model back from the engine's files, so that a bundle can be trained further."""
+"""Read a Llama model back from the engine's files, so that a bundle can be trained further or adapted."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.errors import Cod3sError, require
-from cod3s.model.adapter import opened_files
+from cod3s.model.adapter import Change, opened_files
 from cod3s.model.parts import model_files
 from cod3s.model.transformer import quiet_transformers
 
@@ -75,3 +76,32 @@ def _weights(file: EngineFile, config: Any) -> dict[str, Any]:
             f"{name}.post_attention_layernorm.weight": file.array(f"{engine}/ffn/layer_norm/gamma"),
         }
     return weights
+
+
+# Where the engine keeps each linear layer of a Llama block. It joins queries, keys and values in one weight.
+_LINEAR = {
+    "q_proj": "self_attention/linear_0",
+    "k_proj": "self_attention/linear_0",
+    "v_proj": "self_attention/linear_0",
+    "o_proj": "self_attention/linear_1",
+    "gate_proj": "ffn/linear_0",
+    "up_proj": "ffn/linear_0_noact",
+    "down_proj": "ffn/linear_1",
+}
+
+
+def lora_changes(decoder: Any) -> Iterator[Change]:
+    """What LoRA adapters have learned on the layers of a Llama decoder, as changes of the engine's weights."""
+    heads, groups = decoder.config.num_attention_heads, decoder.config.num_key_value_heads
+    size = decoder.config.hidden_size // heads
+    first_rows = {"k_proj": heads * size, "v_proj": (heads + groups) * size}
+    for number, layer in enumerate(decoder.layers):
+        for name, module in (*layer.self_attn.named_children(), *layer.mlp.named_children()):
+            if name in _LINEAR and hasattr(module, "lora_A"):
+                down, up = module.lora_A["default"].weight, module.lora_B["default"].weight
+                yield Change(
+                    f"layer_{number}/{_LINEAR[name]}",
+                    first_rows.get(name, 0),
+                    down.detach().float().numpy(),
+                    (up.detach().float() * module.scaling["default"]).numpy(),
+                )
