@@ -130,7 +130,7 @@ def test_a_relation_without_a_template_says_how_to_give_one() -> None:
     assert "--template" in error.value.hint
 
 
-@pytest.mark.parametrize(("texts", "words"), [((), "hold no answers"), (("we moved", " "), "empty answer")])
+@pytest.mark.parametrize(("texts", "words"), [((), "contain no answers"), (("we moved", " "), "empty answer")])
 def test_outputs_without_a_statement_to_rate_are_refused(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(Cod3sError, match=words):
         answer_items({"a": [answers("a", *texts)]}, TEMPLATES, {"a": 3})

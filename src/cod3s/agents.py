@@ -63,7 +63,7 @@ def make_server(bundle: Path | None = None) -> Any:
         sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
         bits: Annotated[int, Field(ge=1, le=256, description="Bits per signature.")] = 128,
     ) -> dict[str, Any]:
-        """Sign sentences; for up to 50 of them also tell how far each pair lies apart."""
+        """Sign sentences; for up to 50 of them, also report how far apart each pair is."""
         from cod3s.signatures.signer import sign as sign_sentences
 
         with_pairs = len(sentences) <= MOST_COMPARED

@@ -114,8 +114,8 @@ class ShardAnswerer:
     def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
         if sha256(job.folder / BUNDLE_FACTS) != bundle:
             raise BundleError(
-                f"the bundle at {job.folder} is another one on this worker",
-                hint="install the same cod3s everywhere, or name a bundle on a shared disk with --bundle",
+                f"the bundle at {job.folder} is a different one on this worker",
+                hint="install the same cod3s everywhere, or give a bundle on a shared disk with --bundle",
             )
         self._job, self._generator = job, load(job.folder, threads=threads)
 
@@ -140,8 +140,8 @@ def _split_sources(
         _compare(folder, before, settings)
     elif folder.files():
         raise Cod3sError(
-            f"{folder.url} already holds files, but no answers of `cod3s generate`",
-            hint="choose a new or an empty folder",
+            f"{folder.url} already contains files, but no answers from `cod3s generate`",
+            hint="choose a new or empty folder",
         )
     with stage("reading sources", None) as progress:
         split = _write_sources(sources, folder, shard_size, progress)
@@ -149,7 +149,7 @@ def _split_sources(
         begun.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
     elif before["sources"] != asdict(split):
         (folder / ".work").remove()
-        raise _other_job(folder, [f"it has {before['sources']['sources']} sources, and other ones than these"])
+        raise _other_job(folder, [f"its {before['sources']['sources']} sources are different ones"])
     return split
 
 
@@ -165,7 +165,7 @@ def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, pr
         count, shards = count + len(texts), shards + 1
         progress(len(texts))
     if not count:
-        raise Cod3sError("there is no source to answer", hint="give sentences, or a file with --input")
+        raise Cod3sError("there are no sources to answer", hint="give sentences, or a file with --input")
     return _Split(count, digest.hexdigest(), shards)
 
 
@@ -185,14 +185,14 @@ def _checked(number: int, source: str) -> str:
 
 def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
     if before.get("format") != FORMAT:
-        raise Cod3sError(f"{folder.url} has a {NAME} of another format", hint="choose another folder with -o")
+        raise Cod3sError(f"{folder.url} has a {NAME} in a different format", hint="choose another folder with -o")
     if changed := changed_values(before["settings"], settings):
         raise _other_job(folder, changed)
 
 
 def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
     return Cod3sError(
-        f"{folder.url} holds the answers of another job: {'; '.join(changed)}",
+        f"{folder.url} holds the answers of a different job: {'; '.join(changed)}",
         hint="choose another folder with -o, or delete this folder first",
     )
 

@@ -68,7 +68,7 @@ def read_facts(folder: Path) -> BundleFacts:
         raise BundleError(f"{folder / NAME} does not describe a bundle", hint="export it again")
     if content["format"] > FORMAT:
         raise BundleError(
-            f"{folder} has bundle format {content['format']}, this cod3s reads up to {FORMAT}",
+            f"{folder} has bundle format {content['format']}, but this version of cod3s reads up to {FORMAT}",
             hint="upgrade cod3s",
         )
     try:
@@ -90,7 +90,7 @@ def _check_names(facts: BundleFacts) -> None:
             raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")
     for name in facts.files:
         if not all(_PLAIN_NAME.fullmatch(part) for part in name.split("/")):
-            raise ValueError(f"it names a file outside of the bundle: {name[:60]!r}")
+            raise ValueError(f"it names a file outside the bundle: {name[:60]!r}")
     for relation in facts.models:
         if "template" not in facts.relations.get(relation, {}):
             raise ValueError(f"the relation {relation!r} has no template")
@@ -104,13 +104,15 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
     inside = folder.resolve()
     for link in (path for path in folder.rglob("*") if path.is_symlink()):
         if not link.resolve().is_relative_to(inside):
-            raise BundleError(f"{link} leads to a file outside of the bundle", hint="copy the file itself there")
+            raise BundleError(
+                f"{link} leads to a file outside the bundle", hint="replace the link with the file itself"
+            )
     for name, wanted in facts.files.items():
         path = folder / name
         if not path.is_file() or not path.stat().st_size:
-            raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
+            raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
         if (largest is None or path.stat().st_size <= largest) and sha256(path) != wanted:
-            raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
+            raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
@@ -128,8 +130,8 @@ def default_bundle() -> Path:
     folder = Path(__file__).parent / "data" / "default_bundle"
     if not (folder / NAME).is_file():
         raise BundleError(
-            "this install of cod3s ships no bundle",
-            hint="name a bundle with --bundle FOLDER, or cod3s.load(FOLDER); `cod3s export` makes them",
+            "this installation of cod3s has no bundle",
+            hint="give a bundle with --bundle FOLDER or cod3s.load(FOLDER); `cod3s export` makes one",
         )
     return folder
 

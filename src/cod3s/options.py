@@ -52,9 +52,9 @@ class Option:
             return f"{label} cannot be {value!r}", did_you_mean(str(value), self.choices)
         accepted, words = _KINDS[self.kind]
         if not isinstance(value, accepted) or (isinstance(value, bool) and self.kind is not bool):
-            return (f"{label} is {value!r}, it must be {words}", "") if words else None
+            return (f"{label} is {value!r}, but it must be {words}", "") if words else None
         if self.kind in (int, float) and not self._in_bounds(value):
-            return f"{label} is {value}, it must be {self.bounds}", ""
+            return f"{label} is {value}, but it must be {self.bounds}", ""
         return None
 
     @property
@@ -130,7 +130,7 @@ def with_values(config: Config, what: str, values: dict[str, Any]) -> Config:
 def changed_values(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """For messages: each of the values that differ from those of an earlier run."""
     return [
-        f"{name} was {before.get(name)!r}, is {value!r}"
+        f"{name} was {before.get(name)!r}, is now {value!r}"
         for name, value in now.items()
         if before.get(name) != value
     ]

@@ -50,7 +50,7 @@ def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> An
         answers = [(read(text), score) for text, score in visible]
         visible = [(text, score if len(texts) == 1 else None) for texts, score in answers for text in texts]
         if not visible:
-            return Failed(f"no answers could be read in the reply, which begins {pairs[0][0][:80]!r}")
+            return Failed(f"there were no answers in the reply, which begins {pairs[0][0][:80]!r}")
     texts, scores = zip(*visible, strict=True)
     return Answered(texts, scores)
 

@@ -84,7 +84,7 @@ async def diversify_async(
     Replies count in the order of the calls, so the result does not depend on which comes back first.
     """
     if concurrency < 1:
-        raise Cod3sError(f"{concurrency} calls at once were asked for", hint="allow at least 1")
+        raise Cod3sError(f"the concurrency is {concurrency}", hint="it must be at least 1")
     inquiry = Inquiry(
         k,
         budget=budget,

@@ -13,9 +13,9 @@ from cod3s.text import is_visible
 STRATEGIES = {
     "resample": "send the same prompt again",
     "temperature": "raise the temperature whenever a call brings nothing new",
-    "avoid": "tell the model what was said already and ask for something else",
+    "avoid": "tell the model what has been said and ask for something different",
     "verbalized": "ask for several answers with their probabilities in a single reply",
-    "auto": "try each of these, then use whichever brings most new answers",
+    "auto": "try each of these, then use whichever brings the most new answers",
 }
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short

@@ -41,7 +41,7 @@ class Machine:
     def remark(self) -> str:
         return (
             f"the machine is busy (load {self.load:.1f}, {self.cores} cores, {self.threads} threads to measure): "
-            "seconds say little, so ratios are of processor time"
+            "seconds mean little, so ratios are of processor time"
         )
 
 
@@ -81,7 +81,7 @@ def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[C
     before, now = _ratios(baseline, clock), _ratios(record, clock)
     changes = [Change(name, before[name], now[name]) for name in before if name in now]
     if not changes:
-        raise Cod3sError(f"{path} has no row in common with this run", hint="name the baseline of this command")
+        raise Cod3sError(f"{path} has no row in common with this run", hint="give the baseline of this command")
     return changes, clock
 
 
@@ -101,6 +101,6 @@ def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[
     compared = {name: now.get(name) for name in sorted({*before, *now} - {*_OF_THE_RUN})}
     if differing := changed_values(before, compared):
         raise Cod3sError(
-            f"{path} was measured with other settings: {'; '.join(differing)}",
+            f"{path} was measured with different settings: {'; '.join(differing)}",
             hint="run the benchmark with those settings, or write a new baseline with --json",
         )

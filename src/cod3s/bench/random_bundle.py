@@ -37,7 +37,9 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int 
     """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
     if shape not in SHAPES or SHAPES[shape].warm:
         scratch = [name for name, known in SHAPES.items() if not known.warm]
-        raise UsageError(f"random weights cannot have the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
+        raise UsageError(
+            f"there are no random weights of the shape {shape!r}", hint=f"choose {', '.join(scratch)}"
+        )
     pieces = folder / "tokens.model"
     train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
     facts = {

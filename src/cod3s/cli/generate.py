@@ -32,7 +32,7 @@ SystemOption = Annotated[
     str,
     typer.Option(
         "--system",
-        help=f"Who answers: {', '.join(ENGINE_SYSTEMS)}, or another name that docs/decoding.md explains; "
+        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md; "
         f"{' and '.join(TORCH_SYSTEMS)} need a seq2seq bundle exported with --with-torch.",
     ),
 ]
@@ -40,7 +40,7 @@ InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Defaults for the options that are not given: {' or '.join(PRESETS)}.")
+    str, typer.Option("--preset", help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
@@ -62,13 +62,13 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Write the answers as JSON lines to shards in this folder, also s3:// or gs://; a rerun continues.",
+        help="Write the answers as JSON lines to shards in this folder (also s3:// or gs://); a rerun continues.",
         rich_help_panel=_MANY_SOURCES,
     ),
 ]
 EngineOption = Annotated[
     Literal["local", "ray"],
-    typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
+    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
 ]
 WorkersOption = Annotated[
     int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
@@ -105,9 +105,9 @@ def generate(
     workers: WorkersOption = 2,
     shard_size: ShardOption = 256,
 ) -> None:
-    """Answer each source k times, each time in another semantic bin.
+    """Answer each source k times, each time in a different semantic bin.
 
-    Answers stand in the order of their bins, the bin that fits best first;
+    Answers are in the order of their bins, with the best-fitting bin first;
     one-stage systems put the best score first.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
@@ -116,9 +116,9 @@ def generate(
     from cod3s.decode.systems import find_system
 
     if column and input is None:
-        raise UsageError("--column is for the tables that --input names", hint="add --input FILE")
+        raise UsageError("--column is for tables that --input reads", hint="add --input FILE")
     if output is None and engine == "ray":
-        raise UsageError("--engine ray writes to a folder, and none was named", hint="add -o answers/")
+        raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
     if not sources and input is None:
         raise _nothing_to_answer(relation, bundle)
     for flag, others in _ALSO.items():
@@ -150,12 +150,12 @@ def generate(
             answered = _print_all(answers, advance, json, verbose)
     _say_skipped(skipped, input)
     if not answered:
-        raise Cod3sError(f"{input or 'stdin'} holds no sentence")
+        raise Cod3sError(f"{input or 'stdin'} contains no sentences")
 
 
 def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
     if skipped:
-        say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
+        say(f"skipped {len(skipped)} blank lines of {input or 'stdin'}")
 
 
 def _write_shards(
@@ -265,7 +265,7 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     in_bins = any(answer.signature for answer in answers)
     signed = verbose and in_bins
     checked = (verbose or answers.settings["check"]) and any(answer.realised for answer in answers)
-    columns += ["made to hold"] if held else []
+    columns += ["must contain"] if held else []
     columns += ["signature", "its bin is like"] if signed else []
     columns += ["off by" if in_bins else "realised"] if checked else []
 

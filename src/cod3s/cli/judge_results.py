@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
 DatabaseOption = Annotated[
     str,
-    typer.Option("--database", help="Store of the ratings, such as postgresql://user@host/name; default a file."),
+    typer.Option(
+        "--database", help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file."
+    ),
 ]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
@@ -74,7 +76,7 @@ def export(
     """
     _known(to, EXPORTS, "--to")
     if output.resolve() == study.resolve():
-        raise Cod3sError("an export into the folder of the study could overwrite it", hint="choose another folder")
+        raise Cod3sError("an export into the study's folder could overwrite it", hint="choose another folder")
     require_new(output, force)
     with open_study(study, database) as opened:
         written = _export(opened, to, output, per_hit, url)
@@ -120,12 +122,12 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the page, the figure and the tables.")
     ] = None,
-    seed: Annotated[int, seed_option("Seed of the bootstrap.")] = SEED,
+    seed: Annotated[int, seed_option("Seed for the bootstrap.")] = SEED,
     database: DatabaseOption = "",
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and which differences are real.
+    """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and significant differences.
 
     Raters are excluded only by the rule that the study fixed before collection; the figures of everyone are shown
     as well.
@@ -147,11 +149,11 @@ def analyse(
 
 def simulate(
     study: StudyArgument,
-    raters: Annotated[int, typer.Option(min=1, help="Simulated raters.")] = 12,
+    raters: Annotated[int, typer.Option(min=1, help="How many raters to simulate.")] = 12,
     noise: Annotated[float, typer.Option(min=0, help="Standard deviation of a rating, in scores.")] = 0.8,
     bias: Annotated[float, typer.Option(min=0, help="Standard deviation between raters.")] = 0.4,
     careless: Annotated[int, typer.Option(min=0, help="How many of them answer at random.")] = 0,
-    seed: Annotated[int, seed_option("Seed of all random choices.")] = SEED,
+    seed: Annotated[int, seed_option("Seed for all random choices.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:

@@ -31,7 +31,7 @@ from cod3s.errors import Cod3sError, UsageError
 
 app = typer.Typer(
     name="cod3s",
-    help="k answers that mean different things: semantic signatures, bins, and what is built on them.",
+    help="Get k answers that mean different things, with semantic signatures and bins.",
     epilog='Start with: cod3s generate effect "the power went out during dinner"',
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -50,9 +50,9 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
-    debug: bool = typer.Option(False, "--debug", help="On an error, print the whole traceback."),
+    debug: bool = typer.Option(False, "--debug", help="On an error, print the full traceback."),
 ) -> None:
     global _debug  # noqa: PLW0603 - read by main() after the command has failed
     _debug = debug
@@ -158,7 +158,7 @@ def _explain(error: Exception) -> None:
     elif isinstance(error, OSError):
         message, hint = (
             f"the operating system refused: {error}",
-            "check that the path exists, is writable and has room",
+            "check that the path exists, is writable and has free space",
         )
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"

@@ -62,7 +62,9 @@ class CorpusFolder:
             for made in [*facts.shards, *([facts.bins] if facts.bins else [])]:
                 if (self.location / made.name).size() != made.bytes:
                     missing = (self.location / made.name).url
-                    raise Cod3sError(f"{missing} is missing or damaged", hint="delete the folder, prepare again")
+                    raise Cod3sError(
+                        f"{missing} is missing or damaged", hint="delete the folder and prepare again"
+                    )
         return manifest
 
     def begin(self) -> None:
@@ -74,7 +76,7 @@ class CorpusFolder:
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
             raise Cod3sError(
-                f"{self.location.url} already holds files, but no corpus", hint="choose a new or an empty folder"
+                f"{self.location.url} already contains files, but no corpus", hint="choose a new or empty folder"
             )
         else:
             inputs = [asdict(file) for file in self.inputs]
@@ -104,6 +106,6 @@ class CorpusFolder:
             changed.append("the input files are different")
         if changed:
             raise Cod3sError(
-                f"{self.location.url} was made with another configuration: {'; '.join(changed)}",
+                f"{self.location.url} was made with a different configuration: {'; '.join(changed)}",
                 hint="choose another folder with -o, or delete this folder first",
             )

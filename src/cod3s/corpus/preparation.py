@@ -65,7 +65,7 @@ def prepare(
     except duckdb.Error as error:
         raise Cod3sError(
             f"sorting the pairs failed: {error}",
-            hint=f"check that {output} has space for several times the input, and that --memory is like 2GB",
+            hint=f"check that {output} has space for several times the input, and that --memory looks like 2GB",
         ) from error
 
 

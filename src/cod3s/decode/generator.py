@@ -58,7 +58,7 @@ class Generator:
     ) -> None:
         self.folder, self._encoder = folder, encoder
         if threads is not None and threads < 1:
-            raise UsageError(f"{threads} threads cannot decode", hint="choose 1 or more, or leave it out")
+            raise UsageError(f"cannot decode with {threads} threads", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
         self.models = open_models(folder, threads, compute, remember=remember)
 
@@ -167,7 +167,9 @@ class Generator:
         """
         chosen, config = self._configured(relation, k, system, options)
         if isinstance(sources, str):
-            raise SentenceError("one source was given where many are needed", hint="use generate, or give a list")
+            raise SentenceError(
+                "one source was given, but a list is needed", hint="use generate, or put it in a list"
+            )
         if batch < 1:
             raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
         for block in in_batches(sources, batch):
@@ -248,7 +250,7 @@ class Generator:
         unsigned = batch.system.kind in (SENTENCES, TORCH)
         model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
         if model.engine.cuts(batch.sources[position]):
-            batch.remarks[position].append("the source is longer than the model reads: its end was left out")
+            batch.remarks[position].append("the source is longer than the model can read: its end was left out")
         return batch.answer_set(position, answers, bundle=self.facts.name)
 
     # Short forms

@@ -112,7 +112,7 @@ class TwoStage:
     ) -> list[tuple[str, float]]:
         """Stage 2: for each signature the best sentence after it and its mean log-probability per token."""
         if beam < 2:
-            raise Cod3sError(f"a beam of {beam} was asked for", hint="choose 2 or more")
+            raise Cod3sError(f"the beam is {beam}", hint="choose 2 or more")
         config = DEFAULT.with_values(beam=beam, max_tokens=max_tokens)
         (bins,) = write_candidates(self._writer, [check_source(source)], [signatures], config)
         return [(bin[0].text, bin[0].forward) if bin else ("", float("-inf")) for bin in bins]
@@ -146,7 +146,7 @@ class _OwnModels:
     has_critic: bool = False
 
     def plain(self, relation: str) -> RoleModel:
-        raise UsageError("this model writes no sentence without a signature", hint="set free_samples to 0")
+        raise UsageError("this model writes no sentences without a signature", hint="set free_samples to 0")
 
     def signature(self, relation: str) -> RoleModel:
         return self.writer
@@ -175,7 +175,7 @@ class _TokenizerWords:
         missing = [name for name in (*self.names.values(), *separators) if name not in known]
         if missing:
             raise Cod3sError(
-                f"the tokenizer lacks {len(missing)} of the tokens that write signatures, {missing[0]!r} first",
+                f"the tokenizer is missing {len(missing)} tokens that write signatures, such as {missing[0]!r}",
                 hint="add_signature_tokens(model, tokenizer, tokens) adds them; then fine-tune the model",
             )
         self._ids = {name: known[theirs] for name, theirs in self.names.items()}

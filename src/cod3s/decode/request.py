@@ -72,8 +72,8 @@ def check_source(source: str) -> str:
     """The source as a single clean line; an error if it is empty, too long or not text."""
     if isinstance(source, str) and len(source) > MAX_CHARACTERS:
         raise SentenceError(
-            f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
-            hint="give a single sentence; a file with a sentence per line goes to --input",
+            f"the source has {len(source)} characters, but only {MAX_CHARACTERS} are allowed",
+            hint="give a single sentence; use --input for a file with one sentence per line",
         )
     return clean(source)
 

@@ -104,7 +104,7 @@ def keep_signatures_apart(
             f"these differ in more than {apart.min_hamming}"
         )
     if len(apart.kept) < config.k:
-        remarks.append(f"{len(apart.kept)} signatures were found, {config.k} asked for")
+        remarks.append(f"only {len(apart.kept)} of {config.k} signatures were found")
     spare = keep_apart(signatures, apart.min_hamming, config.bins, "strict") if config.bins > config.k else apart
     rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[: config.bins]
     return [ranking[row] for row in rows]
@@ -196,7 +196,7 @@ def _rank_against_bins(
     file = models.bins(relation)
     if file is None:
         raise BundleError(
-            f"{models.label} has no bins of {relation!r}, which `prior` needs",
+            f"{models.label} has no bins for {relation!r}, which `prior` needs",
             hint="choose --rerank-signatures mmi or none",
         )
     with file as bins:

@@ -34,7 +34,7 @@ def compare_reports(a: Path, b: Path) -> tuple[Table, dict[str, tuple[Any, Any]]
 def _read(path: Path) -> Any:
     content = read_json(path / METRICS if path.is_dir() else path)
     if not isinstance(content, dict) or not isinstance(content.get("systems"), dict):
-        raise FileFormatError(f"{path} does not hold the figures of an evaluation")
+        raise FileFormatError(f"{path} does not contain the figures of an evaluation")
     return content
 
 

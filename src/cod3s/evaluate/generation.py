@@ -84,7 +84,7 @@ def check_run(folder: Path, run: dict[str, Any]) -> None:
         differing = sorted(name for name in {*before, *run} if before.get(name) != run.get(name))
         if differing:
             raise Cod3sError(
-                f"{folder} holds outputs with different {' and '.join(differing)}",
+                f"{folder} contains outputs with different {' and '.join(differing)}",
                 hint="choose another folder, or remove this one",
             )
     else:

@@ -178,7 +178,7 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
         f"said (answers are equivalent if the cosine of their statements is above {1 - EQUIVALENCE_DISTANCE:g}); "
         f"utility: new classes only, each later answer discounted by {PATIENCE:g}; both after NoveltyBench. "
         "Relevance: cosine of source and answer; log p(source): per token, given the answer, by the model of the "
-        "other relation; PMI: the same minus that of the source alone."
+        "opposite relation; PMI: the same minus that of the source alone."
     )
     columns = ("system", "cosine", *(name for _, name, _ in shown))
     return Table(f"More on {size}-sets, {title_of(relation)}", note, columns, tuple(rows))

@@ -74,7 +74,7 @@ def read_sts(path: Path) -> StsData:
                 rejected.append((rows.line_num, str(error)))
     if len(pairs) < 2:
         raise FileFormatError(
-            f"{path} holds {len(pairs)} scored pairs, at least 2 are needed",
+            f"{path} has {len(pairs)} scored pairs, but at least 2 are needed",
             hint="the tab-separated release has the score in column 5; the comma form is sentence,sentence,score",
         )
     return StsData(tuple(pairs), tuple(rejected))

@@ -232,5 +232,6 @@ Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle
 
 ## Limits
 
-It writes what its corpus makes likely, which is not always true, kind or sensible. Read before you use.
+It writes what its corpus makes likely, which is not always true, kind or sensible. Read what it writes before you
+use it.
 """

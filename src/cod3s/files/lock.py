@@ -31,7 +31,7 @@ def sole_writer(folder: Path) -> Iterator[bool]:
         descriptor = _acquire(path)
     except BlockingIOError as error:
         raise Cod3sError(
-            f"another run is writing into {folder}", hint="wait until it has ended, or choose another folder"
+            f"another run is writing into {folder}", hint="wait until it has finished, or choose another folder"
         ) from error
     except OSError as error:  # a folder that cannot be written, or a file system without locks
         _log.warning("%s cannot be locked (%s): do not start a second run into it", folder, error)

@@ -54,7 +54,7 @@ class SqliteFile(Generic[Facts]):
                     database.commit()
             except sqlite3.OperationalError as error:
                 raise cls.error(
-                    f"{path} cannot be written: {error}", hint="check that the disk has room"
+                    f"{path} cannot be written: {error}", hint="check that the disk has free space"
                 ) from error
 
     def __enter__(self: Self) -> Self:

@@ -105,7 +105,7 @@ def harvest(
 def _check_paths(paths: list[Path], output: Path) -> None:
     """Fail early on mistakes that can be seen before anything is read."""
     if output.is_dir():
-        raise Cod3sError(f"{output} is a folder, and a file was needed", hint=f"-o {output / 'pairs.parquet'}")
+        raise Cod3sError(f"{output} is a folder, but a file is needed", hint=f"-o {output / 'pairs.parquet'}")
     check_output_format(output)
     require_other(output, paths)
 

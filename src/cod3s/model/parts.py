@@ -93,9 +93,7 @@ def _read_plain(path: Path, room: memoryview) -> None:
 
 
 def _broken(path: Path) -> BundleError:
-    return BundleError(
-        f"{path.parent} lacks {path.name}, or it is damaged", hint="copy or export the bundle again"
-    )
+    return BundleError(f"{path} is missing or damaged", hint="copy or export the bundle again")
 
 
 def _part(folder: Path, number: int) -> Path:

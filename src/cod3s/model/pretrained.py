@@ -70,7 +70,7 @@ def _load(name: str, kind: str) -> Any:
     except (OSError, ValueError) as error:
         raise Cod3sError(
             f"no model could be loaded from {name!r}: {str(error).splitlines()[0]}",
-            hint="give a folder made by save_pretrained, or a name of the Hugging Face hub",
+            hint="give a folder made by save_pretrained, or a name on the Hugging Face hub",
         ) from error
 
 

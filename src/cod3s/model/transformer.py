@@ -69,7 +69,9 @@ def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
     )
     if encoder.config.hidden_size != shape.width or encoder.config.num_hidden_layers != shape.encoder_layers:
         size = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
-        raise Cod3sError(f"the encoder in {folder} has {size}, the shape {shape.encoder_layers} of {shape.width}")
+        raise Cod3sError(
+            f"the encoder in {folder} has {size}, but the shape has {shape.encoder_layers} of {shape.width}"
+        )
     config = transformers.MBartConfig(
         vocab_size=len(vocabulary),
         d_model=shape.width,

@@ -30,7 +30,7 @@ from cod3s.signatures.signer import Signer
 AUTO = "auto"
 METHODS = {
     AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
-    "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
+    "signatures": "the paper's rule: the best of each bin, from bins that are far apart; linear, flat memory",
     "mmr": "maximal marginal relevance: score against the nearest chosen candidate",
     "dpp": "determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
@@ -98,11 +98,11 @@ def select(
     """
     check_method(method)
     if k < 1:
-        raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+        raise Cod3sError(f"k is {k}", hint="it must be at least 1")
     if score_weight is None:
         score_weight = _AUTO_SCORE_WEIGHT if method == AUTO else _SCORE_WEIGHT
     if not 0 <= score_weight < 1:
-        raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
+        raise Cod3sError(f"the score weight is {score_weight}", hint="choose from 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
     shared = 0.0
@@ -215,8 +215,8 @@ def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str,
     if not len(rows):
         return ("there was nothing to select",)
     if len(rows) < k:
-        return (f"{k} were asked for, only {len(rows)} differ",)
+        return (f"only {len(rows)} of {k} candidates differ",)
     apart = keep_apart(packed[rows], min_hamming).kept
     if len(apart) < len(rows):
-        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others lie nearer",)
+        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others are closer",)
     return ()

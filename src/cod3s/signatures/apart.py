@@ -47,7 +47,7 @@ def keep_apart(
     """
     packed = signatures if isinstance(signatures, np.ndarray) else pack_texts(signatures)
     if packed.ndim != 2:
-        raise SignatureError(f"packed signatures of shape {packed.shape} were given, (n, bytes) was needed")
+        raise SignatureError(f"packed signatures of shape {packed.shape} were given, but (n, bytes) is needed")
     wanted = len(packed) if k is None else max(0, k)
     kept = _keep(packed, min_hamming, wanted)
     while mode == "relax" and len(packed) and len(kept) < wanted and min_hamming > 0:

@@ -19,7 +19,7 @@ _NO_SIGNATURES: Packed = np.zeros((0, 1), np.uint8)
 def check_bits(bits: int) -> int:
     """`bits` itself, if a signature can have that many: 1 to 256."""
     if not 1 <= bits <= MAX_BITS:
-        raise SignatureError(f"a signature of {bits} bits was asked for", hint=f"choose 1 to {MAX_BITS} bits")
+        raise SignatureError(f"a signature cannot have {bits} bits", hint=f"choose 1 to {MAX_BITS} bits")
     return bits
 
 
@@ -47,7 +47,7 @@ def from_text(signature: str, bits: int | None = None) -> Bits:
     if not signature or set(signature) - {"0", "1"}:
         raise SignatureError(f"{signature!r} is not a signature", hint="write it as a string of 0 and 1")
     if bits is not None and len(signature) != bits:
-        raise SignatureError(f"{signature!r} has {len(signature)} bits, {bits} were needed")
+        raise SignatureError(f"{signature!r} has {len(signature)} bits, but {bits} are needed")
     check_bits(len(signature))
     values: Bits = np.frombuffer(signature.encode("ascii"), np.uint8) == ord("1")
     return values

@@ -22,12 +22,12 @@ from cod3s.web.together import Together
 
 UNSEEN_GROUP = 10  # bins written together when the parts are not shown: cheaper, and still stoppable in between
 _REASONS = {
-    403: "The request comes from a page of another origin, or under a name that the server does not go by.",
-    408: "The body came too slowly.",
+    403: "The request comes from a page of another origin, or uses a host name that the server does not accept.",
+    408: "The body arrived too slowly.",
     413: "The body is too large.",
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",
-    501: "The server lacks an optional library that this needs.",
+    501: "An optional library that this needs is not installed on the server.",
     503: "Too many requests are waiting, or this request waited too long; Retry-After says when to try again.",
     504: "The answer took too long.",
 }

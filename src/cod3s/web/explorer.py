@@ -168,7 +168,7 @@ class Explorer:
     def _draw(self, relation: str) -> Atlas:
         facts, folder = self._generator.facts, self._generator.folder
         if not bins_path(folder, relation).is_file():
-            raise BundleError(f"the bundle {facts.name} has no bins of {relation!r}", hint="export it with bins")
+            raise BundleError(f"the bundle {facts.name} has no bins for {relation!r}", hint="export it with bins")
         code, _ = load_code(folder / "code")
         with open_bins(bins_path(folder, relation)) as bins:
             return Atlas(bins, code)

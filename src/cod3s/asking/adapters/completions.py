@@ -19,8 +19,8 @@ _HINTS = {
     400: "the server does not accept these settings for this model; see its message",
     401: "put the server's key into OPENAI_API_KEY, name its variable with --key-env, or pass key=…",
     403: "this key may not use this model; check the key and the model's name",
-    404: "check the address (it mostly ends in /v1) and the model's name",
-    429: "the server is busy or your quota is used up: ask later, or with fewer calls",
+    404: "check the address (it usually ends in /v1) and the model's name",
+    429: "the server is busy or your quota is used up: try again later, or with fewer calls",
 }
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504}  # worth asking again
 _LONGEST_WAIT = 60.0  # seconds, whatever a server's Retry-After says
@@ -132,7 +132,7 @@ class CompletionServer:
         """A server that never answered is taken as missing; a server that did answer may come back."""
         return ServerError(
             f"{self.address} did not answer: {error or type(error).__name__}",
-            hint="check that the server runs and that the address is right, or allow it more time with --timeout",
+            hint="check that the server is running and the address is right, or allow more time with --timeout",
             final=never_answers and not self._ledger.has_answered,
         )
 

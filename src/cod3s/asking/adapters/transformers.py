@@ -50,7 +50,7 @@ class PipelineGenerator(_Sampler):
         task = getattr(self.pipeline, "task", type(self.pipeline).__name__)
         if task != "text-generation":
             raise Cod3sError(
-                f"the pipeline is for {task!r}, text-generation was needed",
+                f"the pipeline is for {task!r}, but text-generation is needed",
                 hint="for a seq2seq model use ModelGenerator(model, tokenizer)",
             )
         rows = self._sample(self.pipeline, prompt, return_full_text=False)

@@ -108,7 +108,7 @@ def search(
     """
     if width < 1 or max_tokens < 1:
         raise Cod3sError(
-            f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="ask for 1 or more"
+            f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="both must be 1 or more"
         )
     finished: list[list[list[Hypothesis]]] = [[] for _ in requests]
     with torch.inference_mode():

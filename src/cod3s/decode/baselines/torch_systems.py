@@ -47,7 +47,7 @@ class TorchSystems:
         facts = self._models.facts
         if SHAPES[facts.shape].causal:
             raise BundleError(
-                f"{system} runs on seq2seq models, and the bundle {facts.name} holds a language model",
+                f"{system} runs on seq2seq models, but the bundle {facts.name} holds a language model",
                 hint="choose another system, such as s2s or s2s-rs, or another --bundle (docs/baselines.md)",
             )
 

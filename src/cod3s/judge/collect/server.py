@@ -152,7 +152,7 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
     def join(entry: NameEntry | ProlificEntry) -> dict[str, str]:
         if isinstance(entry, NameEntry) == options.prolific:
             raise HTTPException(
-                403, "this study takes raters " + ("from Prolific" if options.prolific else "by name")
+                403, "raters join this study " + ("through Prolific" if options.prolific else "by name")
             )
         if not throttle.passes():
             raise HTTPException(429, "too many people are joining at once", headers={"Retry-After": "5"})

@@ -49,7 +49,7 @@ def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) ->
     share = min(checks, len(attention))
     if not rated or per_hit - share < 1:
         raise Cod3sError(
-            f"a HIT of {per_hit} statements has no room for answers beside {share} checks", hint="raise --per-hit"
+            f"a HIT of {per_hit} statements has no room for answers besides {share} checks", hint="raise --per-hit"
         )
     number = math.ceil(len(rated) / (per_hit - share))
     size = math.ceil(len(rated) / number)

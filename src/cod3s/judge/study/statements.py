@@ -50,7 +50,7 @@ def answer_items(systems: Systems, templates: Mapping[str, str], top: Mapping[st
                 old = items.get(new.statement, new)
                 items[new.statement] = replace(old, of=(*old.of, credit))
     if not items:
-        raise Cod3sError("the outputs hold no answers, so there is nothing to rate")
+        raise Cod3sError("the outputs contain no answers, so there is nothing to rate")
     return list(items.values())
 
 

@@ -122,6 +122,6 @@ def open_word_graph(path: Path) -> WordGraph:
     if not path.is_file():
         raise BundleError(
             f"there is no word graph at {path}",
-            hint="export the bundle again with --word-graph CORPUS, the corpus that it was trained on",
+            hint="export the bundle again with --word-graph CORPUS, where CORPUS is what it was trained on",
         )
     return WordGraph(path)
