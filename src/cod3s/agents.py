@@ -1,4 +1,4 @@
-"""Offer `generate`, `select` and `sign` as tools of the Model Context Protocol. Extra `mcp`.
+"""Offer `generate`, `select` and `sign` as Model Context Protocol tools. Needs the extra `mcp`.
 
 Sizes are limited, because an agent may send anything: a call that asks for more gets an error with the limit.
 """
@@ -17,7 +17,7 @@ from cod3s.errors import Cod3sError, require
 MOST_ANSWERS = 30
 MOST_CANDIDATES = 2000
 MOST_SENTENCES = 200
-MOST_COMPARED = 50  # sentences; their pairs grow with the square
+MOST_COMPARED = 50  # sentences; the number of pairs grows with the square
 MOST_CHARACTERS = 2000  # of a text
 
 

@@ -1,11 +1,11 @@
 """Answer many sources into a folder of shards, on this machine or on a Ray cluster.
 
 folder/
-  job.json              what is answered with which settings; written when the sources are split
-  answers-00000.jsonl   the answers to a shard of sources, a line each; written whole or not at all
+  job.json              what is answered, and with which settings; written when the sources are split
+  answers-00000.jsonl   the answers to a shard of sources, one line each; written completely or not at all
   .work/                the sources of each shard, until all are answered
 
-A run that was stopped continues with the shards that are missing and ends with the same bytes.
+A run that was stopped continues with the missing shards and ends with the same bytes.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Job:
         return self.bundle.absolute() if self.bundle else default_bundle()
 
     def settings(self) -> dict[str, Any]:
-        """All that the answers depend on, apart from the sources."""
+        """Everything that the answers depend on, apart from the sources."""
         return {
             "version": __version__,
             "bundle": sha256(self.folder / BUNDLE_FACTS),  # which holds the checksums of everything else
@@ -72,7 +72,7 @@ class BulkResult:
 
 @dataclass(frozen=True)
 class _Split:
-    """The sources as they were split: job.json says that they are the same in a later run."""
+    """How the sources were split; job.json keeps it, to check that a later run has the same sources."""
 
     sources: int
     sha256: str
@@ -91,8 +91,8 @@ def answer_in_bulk(
 ) -> BulkResult:
     """Write the answers to all sources to the folder `output` (a path or a URL), in shards of `shard_size`.
 
-    Shards that an earlier run finished are kept. A folder made from other sources or with other settings is an
-    error. `threads` is for each worker.
+    Shards that an earlier run finished are kept. A folder made from different sources or settings is an
+    error. `threads` is per worker.
     """
     folder = locate(output)
     settings = {**job.settings(), "shard_size": shard_size}
@@ -133,7 +133,7 @@ class ShardAnswerer:
 def _split_sources(
     sources: Iterable[str], folder: Location, settings: dict[str, Any], shard_size: int, stage: Stage
 ) -> _Split:
-    """Write the sources of each shard that is not answered yet; an earlier run must have had the same ones."""
+    """Write the sources of each shard that is not yet answered; an earlier run must have had the same ones."""
     begun = folder / NAME
     before = begun.read_json() if begun.exists() else None
     if before is not None:

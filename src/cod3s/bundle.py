@@ -1,4 +1,4 @@
-"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums say that it still is.
+"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums show damage.
 
 bundle/
   bundle.json      what it is, which model plays which role, checksums of everything below
@@ -7,9 +7,9 @@ bundle/
   code/            the hyperplanes that sign
   bins/            a file of bins per relation
   models/NAME/     the engine's models
-  torch/NAME/      the same weights for torch, where they were asked for
-  words/           a graph of related words per relation, where it was asked for
-  critic/          what judges answers, where it was attached
+  torch/NAME/      the same weights for torch, if requested
+  words/           a graph of related words per relation, if requested
+  critic/          the critic that judges answers, if attached
   MODEL_CARD.md    for people
 """
 
@@ -60,7 +60,7 @@ def write_facts(folder: Path, facts: BundleFacts) -> None:
 
 
 def read_facts(folder: Path) -> BundleFacts:
-    """The content of a bundle's bundle.json; files are not looked at."""
+    """The content of a bundle's bundle.json; other files are not checked."""
     if not (folder / NAME).is_file():
         raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s export`")
     content = read_json(folder / NAME)
@@ -82,7 +82,7 @@ def read_facts(folder: Path) -> BundleFacts:
 
 
 def _check_names(facts: BundleFacts) -> None:
-    """A ValueError unless what the facts name stays inside of the bundle's folder."""
+    """Raise a ValueError if the facts name anything outside the bundle's folder."""
     roles = [folder for roles in facts.models.values() for folder in roles.values()]
     optional = [name for name in (facts.own_encoder, facts.critic) if name]
     for name in (*facts.models, *roles, *optional):
@@ -97,7 +97,7 @@ def _check_names(facts: BundleFacts) -> None:
 
 
 def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None:
-    """An error unless every file of the bundle is there with its checksum; files above `largest` are not read.
+    """Raise an error unless all files are there with their checksums; files above `largest` are not read.
 
     Links that lead out of the bundle are an error, because a bundle may come from a stranger.
     """
@@ -116,7 +116,7 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
-    """The same in milliseconds, for every start: weights are not read."""
+    """The same check in milliseconds, for every start: it does not read weights."""
     verify(folder, facts, largest=_QUICKLY_READ)
 
 
@@ -149,7 +149,7 @@ def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
 
 
 def open_own_encoder(folder: Path, facts: BundleFacts, threads: int | None = None) -> Encoder | None:
-    """The encoder that signs, taken out of the model that reads with it; None where none does."""
+    """The encoder that signs, taken from the model that reads with it; None if there is none."""
     if not facts.own_encoder:
         return None
     from cod3s.encode.fast import open_inner_encoder

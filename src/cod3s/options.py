@@ -39,12 +39,12 @@ class Option:
     least: float | None = None
     above: float | None = None  # like `least`, but the bound itself is refused
     most: float | None = None
-    panel: str = ""  # the heading it stands under in --help
-    flags: tuple[str, ...] = ()  # on the command line, where it is not simply --its-name
+    panel: str = ""  # the heading it appears under in --help
+    flags: tuple[str, ...] = ()  # on the command line, if it is not simply --its-name
     optional: bool = False  # None is a value
 
     def problem(self, value: Any, label: str = "") -> tuple[str, str] | None:
-        """What is wrong with a value and how to mend it, or None; `label` is how the user knows the option."""
+        """What is wrong with a value and how to fix it, or None; `label` is the option's name for the user."""
         label = label or self.name
         if self.optional and value is None:
             return None
@@ -59,7 +59,7 @@ class Option:
 
     @property
     def bounds(self) -> str:
-        """The bounds in words; empty where there are none."""
+        """The bounds in words; empty if there are none."""
         if self.least is not None and self.most is not None:
             return f"from {_figure(self.least)} to {_figure(self.most)}"
         parts = [] if self.least is None else [f"at least {_figure(self.least)}"]
@@ -86,7 +86,7 @@ def option(
     panel: str = "",
     flags: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field that is an option. A type as default makes an empty value of it per config.
+    """A dataclass field that is an option. With a type as default, each config gets its own empty value of it.
 
     The choices of a `Literal` field are its type's.
     """

@@ -168,17 +168,19 @@ def read_verbalized(reply: str) -> list[str]:
     """The answers in a reply that should be a JSON list of texts with probabilities, most probable first.
 
     Models fence the list, stop in the middle of it, or write a numbered list instead; all of these are read. A
-    reply that is not a list gives nothing, because it would be taken for an answer.
+    reply that is not a list gives nothing, because it could be mistaken for an answer.
     """
     fenced = _FENCE.search(reply)
     body = fenced[1] if fenced else reply
     answers = _json_answers(body) or _listed_answers(body)
-    ordered = sorted(answers, key=lambda answer: -answer[1])  # stable: without probabilities as they came
+    ordered = sorted(
+        answers, key=lambda answer: -answer[1]
+    )  # stable: without probabilities, in their original order
     return list(dict.fromkeys(text.strip() for text, _ in ordered if is_visible(text)))
 
 
 def _json_answers(body: str) -> list[tuple[str, float]]:
-    """Every whole JSON object or string in the text; a list that breaks off gives those before the break."""
+    """Every complete JSON object or string in the text; a list that breaks off gives those before the break."""
     decoder, answers = json.JSONDecoder(), []
     position = body.find("[")
     if position < 0:
@@ -210,7 +212,7 @@ def _answers_in(value: Any) -> list[tuple[str, float]]:
 
 
 def _listed_answers(body: str) -> list[tuple[str, float]]:
-    """Items of a numbered or bulleted list, with the probability that may stand at the end of a line."""
+    """Items of a numbered or bulleted list, with the probability that may end a line."""
     answers = []
     for line in body.splitlines():
         if item := _ITEM.match(line):

@@ -25,7 +25,7 @@ _PARTS = ("ka", "lo", "mi", "ren", "sto", "va", "du", "pel", "tor", "ni", "bra",
 
 @dataclass(frozen=True)
 class RandomBundle:
-    """The torch models by name, the engine's bundles by quantization, and what reads and writes for both."""
+    """The torch models by name, the engine's bundles by quantization, and the vocabulary and reader of both."""
 
     models: dict[str, Any]
     folders: dict[str, Path]

@@ -22,7 +22,7 @@ _MAX_VALUES = 500  # signatures per query; old builds of SQLite take 999 values 
 
 @dataclass(frozen=True)
 class BinsFacts:
-    """How a bins file was made: signatures of another encoder, code or seed mean other bins."""
+    """How a bins file was made: a different encoder, code or seed means different bins."""
 
     encoder: str
     code: str

@@ -216,7 +216,7 @@ def _print_training(speeds: "list[TrainingSpeed]", sizes: dict[str, int], busy: 
 
 
 def _looked_at(threads: int | None) -> "Machine":
-    """The machine before the benchmark; a remark if it is busy."""
+    """The state of the machine before the benchmark, with a remark if it is busy."""
     from cod3s.bench.baseline import look_at_machine
 
     machine = look_at_machine(threads)

@@ -1,4 +1,4 @@
-"""`cod3s diversify`: k different answers of any model behind an OpenAI-compatible server."""
+"""`cod3s diversify`: k different answers from any model behind an OpenAI-compatible server."""
 
 import os
 import sys
@@ -112,7 +112,7 @@ def _read_prompt(prompt: str) -> str:
 
 
 def _read_key(variable: str) -> str | None:
-    """The key in the environment; a variable that was named and is empty is a mistake."""
+    """The key in the environment; an error if the user named a variable that is empty."""
     key = os.environ.get(variable)
     if not key and variable != _KEY_VARIABLE:
         raise UsageError(f"the environment variable {variable} is empty or not set", hint=f"export {variable}=…")
@@ -132,7 +132,7 @@ def _read_prices(price: str | None) -> tuple[float, float] | None:
 
 
 def _show_progress(inquiry: "Inquiry") -> None:
-    """One line that is written over: calls, bins and tokens so far."""
+    """One line that is overwritten: calls, bins and tokens so far."""
     tokens = "" if inquiry.tokens is None else f", {inquiry.tokens.total} tokens"
     end = "\n" if inquiry.stopped else ""
     sys.stderr.write(f"\r\033[K{inquiry.calls} calls, {inquiry.bins_filled} different answers{tokens}{end}")

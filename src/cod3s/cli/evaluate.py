@@ -1,4 +1,4 @@
-"""`cod3s evaluate`, `sweep` and `sts`: the paper's tables on any bundle and data, or anybody's outputs."""
+"""`cod3s evaluate`, `sweep` and `sts`: the paper's tables for any bundle and data, or for any outputs."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
 _MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1], "rerank_sentences", "seed")
-_OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that have no part in a search
+_OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that play no part in a search
 _ALSO = {"beam": ("samples", "baseline_beam"), "top_k": ("baseline_top_k",)}
-"""Flags that stand for several options, unless those are given themselves: `--beam 5` works with any search."""
+"""Flags that also set other options, unless those are given, too: `--beam 5` works with any search."""
 _MANY = 100  # answers per source: more than this takes minutes on two cores
-_WHOLE_BITS = 32  # signatures up to this length are never broken over two lines
+_WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 
 SystemOption = Annotated[
     str,
@@ -217,7 +217,7 @@ def _watched(
     system: str,
     config: DecodeConfig,
 ) -> Iterator[AnswerSet]:
-    """The answers to each source, shown on the terminal while they are made and gone when all are there."""
+    """The answers to each source, shown on the terminal as they are written and cleared at the end."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -237,9 +237,9 @@ def _watched(
 
 
 def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
-    """Print each source's answers as soon as they are there; give the number of sources.
+    """Print each source's answers as soon as they are ready; return the number of sources.
 
-    A remark on the source itself is always said, any other only the first time.
+    A remark on the source itself is always printed, any other only the first time.
     """
     from cod3s.decode.statement import remarks_on
 
@@ -258,7 +258,7 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
 
 
 def _print_answers(answers: AnswerSet, verbose: bool) -> None:
-    """A table that fits 80 columns: number, answer and score; with `verbose` also what is known of the bins."""
+    """A table that fits 80 columns: number, answer and score; with `verbose` also the bins."""
     judged = any(answer.plausibility is not None for answer in answers)
     columns = ["#", "answer", "critic" if judged else "score"]
     held = any(answer.constraint for answer in answers)

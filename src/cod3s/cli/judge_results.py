@@ -33,7 +33,7 @@ IMPORTS = ("mturk", "potato", "csv")
 
 @dataclass(frozen=True)
 class OpenStudy:
-    """A study with its items and its open store."""
+    """A study with its items and its open store of ratings."""
 
     study: "Study"
     items: "list[Item]"

@@ -1,4 +1,4 @@
-"""The table of all commands, and the root command that turns errors into a message with a way out."""
+"""The table of all commands, and the root command, which turns errors into a message and a hint."""
 
 import inspect
 import logging
@@ -123,7 +123,7 @@ def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
 
 
 def _help(command: Callable[..., None]) -> str:
-    """The docstring with a line per paragraph, so that it breaks where the terminal ends."""
+    """The docstring with a line per paragraph, so that it wraps at the terminal's width."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
@@ -136,8 +136,8 @@ for _name, _about, _commands in _GROUPS:
 
 
 def main() -> None:
-    """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage, 130 Ctrl-C."""
-    # Libraries that call basicConfig for themselves would otherwise print their remarks among ours.
+    """Run the command line; exit code 0 for success, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
+    # Libraries that call basicConfig themselves would otherwise mix their messages with ours.
     logging.basicConfig(level=logging.WARNING)
     try:
         app()

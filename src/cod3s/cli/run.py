@@ -1,4 +1,4 @@
-"""`cod3s run`: type sentence after sentence; the model stays loaded and answers appear as they are made."""
+"""`cod3s run`: type one sentence after another; the model stays loaded and answers appear as they come."""
 
 import sys
 from contextlib import suppress

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cod3s.selection import Selected, Selection
     from cod3s.selection.groups import Group
 
-_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value comes again
+_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value appears again
 
 TextFieldOption = Annotated[
     str | None,
@@ -147,7 +147,7 @@ def _critic_scores(
 
 
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
-    """Pass the groups on, with a remark when a value comes again: only neighbouring records form a group."""
+    """Pass the groups on, with a remark when a value appears again: only adjacent records form a group."""
     seen: set[int] = set()
     told = False
     for group in groups:
@@ -189,7 +189,7 @@ def _print_header(table: "Table", more: bool) -> None:
 
 
 def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
-    """Print a record as it came, in its format; duplicates as a further field, or as lines with an =."""
+    """Print a record unchanged, in its format; duplicates as an extra field, or as lines with an =."""
     if table.kind == "lines":
         print("\n    = ".join([row.written, *(duplicates or ())]))
     elif table.kind != "jsonl":

@@ -53,7 +53,7 @@ class CorpusFolder:
         )
 
     def finished(self) -> Manifest | None:
-        """The manifest, if the corpus is finished and complete; another corpus in the same folder is an error."""
+        """The manifest, if the corpus is finished and complete; a different corpus in the folder is an error."""
         if not (self.location / NAME).exists():
             return None
         manifest = load_manifest(self.location)

@@ -1,7 +1,7 @@
 """Filters against the noise of harvested pairs: broken sentences, chat, copies, sensitive topics.
 
-The rules were written after reading pairs of thirteen corpora; docs/corpus.md shows what each removes. They favour
-precision: a rule that also removed many good pairs was narrowed or left out.
+The rules were written after reading pairs of thirteen corpora; docs/measured/corpus.md shows what each removes.
+They favour precision: a rule that also removed many good pairs was narrowed or left out.
 """
 
 from collections.abc import Callable
@@ -186,7 +186,7 @@ def sensitive() -> Filter:
 
 
 def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
-    """Removes a pair if a side says what an answer must not say, even if the other side mentions it, too."""
+    """Removes a pair if a side says what an answer must not say, even if the other side mentions it as well."""
     rules = read_rules()
     stops = "|".join(rule.pattern for rule in rules.stops if about(rule.topic))
     keys = f" ({'|'.join(sorted({key for rule in rules.stops if about(rule.topic) for key in rule.keys}))}) "

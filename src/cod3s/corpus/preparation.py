@@ -1,7 +1,7 @@
 """Prepare a corpus: turn files of pairs into a folder of signed shards with a manifest and bins.
 
-The three steps (sift, split, sign) leave their results in files that are written whole or not at all: a run that
-was killed continues where it stopped, and ends with the same bytes.
+The three steps (sift, split, sign) leave their results in files that are written completely or not at all: a run
+that was killed continues where it stopped and ends with the same bytes.
 """
 
 import shutil
@@ -49,7 +49,7 @@ def prepare(
     """The manifest of the corpus at `output`, and whether there was anything to do.
 
     A finished corpus of the same input and config is left alone, and an unfinished corpus is finished; a corpus of
-    another input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
+    a different input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
     files = find_files(paths)

@@ -1,7 +1,7 @@
 """Read evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSON lines.
 
 A file is recognised by its content. A question that cannot be read is an error, because nobody would notice an
-evaluation on half of a set.
+evaluation on half a set.
 """
 
 import codecs

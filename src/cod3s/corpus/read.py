@@ -1,6 +1,6 @@
 """Read pairs from Parquet, TSV, CSV, JSON lines or CausalBank's text as Arrow batches.
 
-A file is recognised by its content; of its name only .gz and .zst count. Every row is either in a batch or
+A file is recognised by its content; only .gz and .zst in its name matter. Every row is either in a batch or
 reported with its line, so that no pair is lost silently.
 """
 

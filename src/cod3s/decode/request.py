@@ -27,7 +27,7 @@ class Batch:
     relation: str
     system: System
     config: DecodeConfig
-    texts: list[str]  # the sources as they were given, cleaned
+    texts: list[str]  # the user's sources, cleaned
     sources: list[str]  # the sources in the form that models read
     wanted: list[WantedSignatures]
     remarks: list[list[str]]

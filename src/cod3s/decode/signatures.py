@@ -43,7 +43,7 @@ def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature
 
 
 def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
-    """The k best-ranked signatures that lie apart, for each source at these positions."""
+    """The k best-ranked signatures that are far enough apart, for each source at these positions."""
     sources = [batch.sources[position] for position in positions]
     rows = find_signatures(models.signature(batch.relation), sources, batch.config)
     rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
@@ -93,8 +93,8 @@ def keep_signatures_apart(
 ) -> list[ChosenSignature]:
     """The best k that the Hamming rule keeps (section 4); `remarks` says if it was relaxed or kept fewer.
 
-    Where more bins than answers are asked for, they are added only as far as they lie apart, too: whichever k of
-    them give the answers, those obey the rule.
+    If more bins than answers are asked for, the extra bins must be far enough apart, too: whichever k of them give
+    the answers, those obey the rule.
     """
     signatures = [chosen.signature for chosen in ranking]
     apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
@@ -175,7 +175,7 @@ class _Trie:
                 prefixes.append(Hypothesis(tokens, -cost, len(tokens)))
             elif not prefixes:
                 self.signatures.append(Hypothesis(tokens, -cost, len(tokens)))
-            else:  # a prefix that is about to be expanded may still hold a better signature
+            else:  # a prefix that is about to be expanded may still lead to a better signature
                 whole.append((cost, tokens))
         for node in whole:
             heappush(self._heap, node)

@@ -80,8 +80,8 @@ def read_weights(folder: Path) -> Weights:
 def ctranslate2_specs() -> Any:
     """The `ctranslate2.specs` module, which describes models to be converted.
 
-    It imports torch where torch happens to be installed, only to convert torch tensors, which this project
-    never passes to it: that costs seconds of start-up. Hiding torch for that import avoids it.
+    It imports torch if torch happens to be installed, only to convert torch tensors, which this project never
+    passes to it, and that adds seconds to every start. Hiding torch during that import avoids this.
     """
     hide = "torch" not in sys.modules
     if hide:

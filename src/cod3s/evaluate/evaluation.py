@@ -43,7 +43,7 @@ from cod3s.options import SEED
 from cod3s.records import AnswerSet
 
 BARRED = ("relevance", "backward_pmi")
-"""Scorers whose values compare across sources, so that the same bar serves a whole relation."""
+"""Scorers whose values are comparable across sources, so that one bar serves a whole relation."""
 SIZES = (3, 10)
 """The paper's set sizes."""
 
@@ -71,7 +71,7 @@ def evaluate(
     `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, the default
     system and the paper's run, as far as the bundle (by default the one in the package) has their models.
     `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
-    there. `encoder` is only for outputs without a bundle, which brings an encoder. `remark` gets lines for the
+    there. `encoder` is only for outputs without a bundle, which has its own. `remark` gets lines for the
     user, and `stage` shows how far each stage is.
     """
     if not sizes or min(sizes) < 1:

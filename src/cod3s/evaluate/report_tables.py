@@ -96,7 +96,7 @@ def all_tables(summary: Summary) -> list[Table]:
 
 
 def diversity_table(summary: Summary, size: int) -> Table:
-    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, beside the published ones."""
+    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, next to the published ones."""
     published = DIVERSITY.get(str(size), {})
     columns = ["system"]
     for relation in summary.relations:
@@ -185,7 +185,7 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
 
 
 def fidelity_table(summary: Summary) -> Table:
-    """Whether answers lie in the bins that they were written for."""
+    """Whether answers are in the bins that they were written for."""
     rows = []
     for system, relations in summary.systems.items():
         for relation, scores in relations.items():

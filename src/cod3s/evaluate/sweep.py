@@ -1,8 +1,8 @@
 """Sweeps: what a decoding option does to diversity, fidelity and plausibility (appendix D of the paper).
 
 Every setting becomes a point; those on the Pareto front of diversity and plausibility are marked. The first
-bundle's encoder and models judge all points, so that they compare; only fidelity is measured by each bundle
-itself.
+bundle's encoder and models judge all points, so that they can be compared; only fidelity is measured with each
+bundle's own encoder.
 """
 
 from collections.abc import Mapping, Sequence

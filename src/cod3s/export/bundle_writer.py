@@ -148,7 +148,7 @@ def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_same_corpus(corpus: Path, trained_on: str) -> None:
-    """An error unless the run was trained on this corpus: a graph of other pairs would know other words."""
+    """Raise an error unless the run was trained on this corpus: other pairs would give a graph of other words."""
     manifest = existing_file(corpus / MANIFEST)
     if sha256(manifest) != trained_on:
         raise Cod3sError(

@@ -10,7 +10,7 @@ Record = TypeVar("Record")
 
 
 def parse_record(kind: type[Record], content: Any) -> Record:
-    """The dataclass `kind` with the values of a JSON object; a TypeError or ValueError says which does not fit."""
+    """The dataclass `kind` with the values of a JSON object; an error names a value that does not fit."""
     if not isinstance(content, dict):
         raise TypeError("a JSON object is needed")
     hints = _hints(cast(Hashable, kind))

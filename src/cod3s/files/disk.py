@@ -108,7 +108,7 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         if Path.cwd().is_relative_to(path):
             raise Cod3sError(f"{path} is the current folder", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Folders of our own may be made twice at once, such as conversions in the cache: the last stays.
+    # Our own folders, such as conversions in the cache, may be made twice at once: the last one stays.
     with sole_writer(path) if mark else nullcontext(False) as is_sole:
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
         try:
@@ -134,7 +134,7 @@ def require_own(path: Path, mark: str) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what killed runs left beside a folder, now that it is complete."""
+    """Remove what killed runs left next to a folder, now that it is complete."""
     leftover = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     for other in path.parent.iterdir():
         if leftover.fullmatch(other.name):

@@ -1,4 +1,4 @@
-"""SQLite files that describe themselves: written all or nothing, and read without trust in their content."""
+"""SQLite files that describe themselves: written all or nothing, and read without trusting their content."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Harvest causal pairs from files into a table of pairs, on several processes and in flat memory."""
+"""Harvest causal pairs from files into a table of pairs, with several processes and constant memory."""
 
 import gc
 import signal

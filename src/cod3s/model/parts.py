@@ -32,7 +32,7 @@ def split_weights(folder: Path, limit: int = PART_BYTES) -> None:
 
 
 def joined_parts(folder: Path) -> dict[str, bytes] | None:
-    """Every file of an engine's model by name, its parts joined; None where the weights are a single file."""
+    """Every file of an engine's model by name, its parts joined; None if the weights are a single file."""
     if not (folder / _INDEX).is_file():
         return None
     index = read_json(folder / _INDEX)

@@ -31,12 +31,12 @@ class Ranked:
 class Pool:
     """What the methods choose from, in rank order: row 0 is the best candidate."""
 
-    form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same
+    form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same thing
     quality: (
         Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores; empty without vectors
     )
     packed: Packed
-    vectors: Vectors | None  # None for the method that needs signatures only
+    vectors: Vectors | None  # None for the method that needs only signatures
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that follow each other with the same value in the field they are grouped by."""
+    """Consecutive candidates with the same value in the field they are grouped by."""
 
     value: Any
     candidates: tuple[Candidate, ...]

@@ -1,4 +1,4 @@
-"""Signatures as bits, packed bytes and strings; the Hamming distance and the cosine it stands for.
+"""Signatures as bits, packed bytes and strings; the Hamming distance and the cosine that it estimates.
 
 A bit array is bool (n, bits); packed it is uint8 (n, ceil(bits / 8)), first bit first.
 """
@@ -72,6 +72,6 @@ def bits_off(a: str, b: str) -> int:
 
 
 def cosine_estimate(distance: npt.ArrayLike, bits: int) -> npt.NDArray[np.float64]:
-    """The cosine that a Hamming distance stands for: cos(pi * distance / bits), section 3 of the paper."""
+    """The cosine that a Hamming distance estimates: cos(pi * distance / bits), section 3 of the paper."""
     cosine: npt.NDArray[np.float64] = np.cos(np.pi * np.asarray(distance, np.float64) / bits)
     return cosine

@@ -130,7 +130,7 @@ def random_code(bits: int, dim: int, seed: int = SEED) -> Code:
 
 
 def median_code(vectors: Floats, bits: int, seed: int = SEED) -> Code:
-    """Random hyperplanes shifted to the median of `vectors`, so that every bit splits them in halves."""
+    """Random hyperplanes shifted to the median of `vectors`, so that every bit splits them in half."""
     base = random_code(bits, _dim(vectors), seed)
     medians = np.median(base.project(vectors), axis=0).astype(np.float64)
     return Code("median", base.planes, medians, seed)

@@ -188,7 +188,7 @@ _CAUSAL = TrainConfig(
 PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits per token, one model for all roles.
     "warm": TrainConfig(),
-    # A frozen encoder and a small decoder with the encoder's commonest pieces: four hours of one core with 220,000
+    # A frozen encoder and a small decoder with the encoder's common pieces: four hours of one core with 220,000
     # pairs. Small batches make many steps; each epoch, a role sees a share of pairs.
     "frozen": TrainConfig(
         shares=(0.14, 0.42, 0.06),

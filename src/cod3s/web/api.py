@@ -20,7 +20,9 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of
 from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.together import Together
 
-UNSEEN_GROUP = 10  # bins written together when the parts are not shown: cheaper, and still stoppable in between
+UNSEEN_GROUP = (
+    10  # bins written together when the answer is not streamed: cheaper, and can still be stopped in between
+)
 _REASONS = {
     403: "The request comes from a page of another origin, or uses a host name that the server does not accept.",
     408: "The body arrived too slowly.",
@@ -111,7 +113,7 @@ def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
 
     @router.get("/healthz")
     async def health() -> Health:
-        """Whether the server runs, and how many requests are being worked on or waiting."""
+        """Whether the server is up, and how many requests are running or waiting."""
         return Health("ok", queue.taken)
 
 

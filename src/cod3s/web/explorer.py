@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Explorer:
-    """A bundle and all that clients may ask of it; safe to share between threads. Encoders open when needed."""
+    """A bundle and what clients may ask of it; safe to share between threads. Encoders open when needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
@@ -99,7 +99,7 @@ class Explorer:
         return asked.relation, asked.system, options, chooses_bins
 
     def compare(self, asked: Question) -> Iterator[Comparison | None]:
-        """The two stages beside plain beam search. None after each step, the comparison at the end."""
+        """The two stages next to plain beam search. None after each step, the comparison at the end."""
         sets: dict[str, AnswerSet] = {}
         for system, options in (("cod3s", asked.options()), ("s2s", asked.options().with_values(search="beam"))):
             for event in self._generator.stream(asked.text, asked.relation, system=system, options=options):
@@ -130,7 +130,7 @@ class Explorer:
         )
 
     def map(self, relation: str, limit: int) -> MapReply:
-        """The largest bins, up to `limit`, and where they lie."""
+        """The largest bins, up to `limit`, and where they are."""
         return MapReply(relation, tuple(self._atlas(relation).bins[:limit]))
 
     @cached_property
@@ -175,7 +175,7 @@ class Explorer:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's encoder, or the base install's where its extra is missing."""
+        """The bundle's encoder, or that of the base install if its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):

@@ -82,12 +82,12 @@ class Decoding:
         )
 
     def advance(self, parents: Any, tokens: Any) -> None:
-        """Hypothesis i goes on from hypothesis `parents[i]` (of the same request) with `tokens[i]`."""
+        """Hypothesis i continues hypothesis `parents[i]` (of the same request) with `tokens[i]`."""
         self._cache.self_attention_cache.reorder_cache(parents)
         self._cache, self.log_probs = self._forward(tokens[:, None], self._cache)
 
     def keep(self, requests: Any) -> None:
-        """Go on with these requests only."""
+        """Continue with these requests only."""
         rows = (requests[:, None] * self._beams + torch.arange(self._beams)).flatten()
         self._cache.reorder_cache(rows)
         self._source, self._mask, self.log_probs = self._source[rows], self._mask[rows], self.log_probs[rows]

@@ -1,7 +1,7 @@
 """The server of a study: pages for raters and the administrator, and their JSON API.
 
 Tokens are sent in the Authorization header. In links they come after the #, which browsers never send, so no log
-along the way holds a token. There are no cookies, so no other site can act in a rater's name.
+along the way contains a token. There are no cookies, so no other site can act in a rater's name.
 """
 
 import time
@@ -35,7 +35,7 @@ class ServerOptions:
     """How a study is served."""
 
     host: str = "127.0.0.1"
-    allowed_hosts: Sequence[str] = ()  # further names that the server answers to
+    allowed_hosts: Sequence[str] = ()  # additional names that the server answers to
     prolific: bool = False  # raters come only from Prolific
     admin_token_hash: str = ""  # replaces that of the study
     max_body: int = 16 * 1024
