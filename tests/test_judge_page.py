@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
 from cod3s.judge.collect.rating_store import Store, database_url, open_store
-from cod3s.judge.study.design import Made
+from cod3s.judge.study.design import NewStudy
 from judge_study import SYSTEMS, a_made_study, served
 
 TOTAL = 5  # four items and one check
@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
 class Site:
     """A study that is being served, and its store."""
 
-    def __init__(self, made: Made, store: Store, client: httpx.Client) -> None:
+    def __init__(self, made: NewStudy, store: Store, client: httpx.Client) -> None:
         self.made, self.store, self.address = made, store, str(client.base_url)
 
     def scores(self) -> list[int]:

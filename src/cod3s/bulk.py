@@ -123,8 +123,8 @@ class ShardAnswerer:
         job = self._job
         with sources.opened(compression=None) as stream:
             texts = stream.read().decode().splitlines()
-        asked = ((text, job.signatures) for text in texts)
-        sets = self._generator.generate_many(asked, job.relation, system=job.system, options=job.config)
+        requests = ((text, job.signatures) for text in texts)
+        sets = self._generator.generate_many(requests, job.relation, system=job.system, options=job.config)
         with answers.replaced() as stream:
             for answer_set in sets:
                 stream.write(f"{answer_set.to_json()}\n".encode())

@@ -130,9 +130,11 @@ def decode(
         config = config.with_values(signature_beam=20, beam=8, k=min(k, 4))
     cases = [(1, config.k), (2, config.k), (4, config.k), (2, 2 * config.k), (2, 4 * config.k)]
     with TemporaryDirectory() as folder, progress("runs", 3 + len(cases)) as advance:
-        made = make_random_bundle(Path(folder), shape)
-        stages = bench_decoding(made, made_sentences(inputs, 9), config, threads=threads, progress=advance)
-        generator = load(made.folders["int8"], threads=threads)
+        random_bundle = make_random_bundle(Path(folder), shape)
+        stages = bench_decoding(
+            random_bundle, made_sentences(inputs, 9), config, threads=threads, progress=advance
+        )
+        generator = load(random_bundle.folders["int8"], threads=threads)
         growth = bench_growth(generator, RELATION, config, cases, progress=advance)
     first = bench_first_answer(bundle, RELATION, DEFAULT.with_values(k=k), threads) if bundle else None
     settings = {

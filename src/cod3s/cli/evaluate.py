@@ -175,8 +175,12 @@ def sweep(
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
     Bundles with different bit lengths, or with all bits in one token, become separate lines.
     """
-    given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
-    axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
+    values_of_options = {
+        "min_hamming": min_hamming,
+        "signature_weight": signature_weight,
+        "sentence_weight": sentence_weight,
+    }
+    axes = {name: _values(text, name) for name, text in values_of_options.items() if text != "-"}
     require_evaluation()
     from cod3s.bundle import default_bundle
     from cod3s.decode.decode_config import find_preset

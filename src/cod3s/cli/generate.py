@@ -139,14 +139,14 @@ def generate(
         job = Job(relation, bundle, system, config, tuple(chosen) if chosen else None)
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
-    given = ((source, chosen) for source in texts)
+    requests = ((source, chosen) for source in texts)
     counted = None if input or "-" in (sources or []) else len(sources or [])
     if counted is not None and not json and sys.stderr.isatty():
-        watched = _watched(generator, given, relation, system, config)
+        watched = _watched(generator, requests, relation, system, config)
         answered = _print_all(watched, lambda _done: None, json, verbose)
     else:
         with progress("sources", counted) as advance:
-            answers = generator.generate_many(given, relation, system=system, options=config)
+            answers = generator.generate_many(requests, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
     _say_skipped(skipped, input)
     if not answered:
@@ -243,15 +243,15 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
     """
     from cod3s.decode.statement import remarks_on
 
-    said: set[str] = set()
+    printed: set[str] = set()
     answered = 0
     for answers in sets:
         answered += 1
         advance(1)
         for remark in answers.remarks:
-            if remark not in said:
+            if remark not in printed:
                 say(f"{answers.source[:60]}: {remark}")
-        said.update(set(answers.remarks) - set(remarks_on(answers.source)))
+        printed.update(set(answers.remarks) - set(remarks_on(answers.source)))
         print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
         sys.stdout.flush()
     return answered

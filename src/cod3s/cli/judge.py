@@ -13,7 +13,7 @@ from cod3s.errors import UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.judge.study.design import Made
+    from cod3s.judge.study.design import NewStudy
 
 
 def new(
@@ -78,11 +78,11 @@ def new(
         completion_code=code,
         exclusion=Exclusion(max_failed_checks if checks else None, min_seconds or None, min_gold_gap),
     )
-    made = make_study(output, outputs, copa, design)
+    new_study = make_study(output, outputs, copa, design)
     if json:
-        print_json(_record(made, output))
+        print_json(_record(new_study, output))
     else:
-        _describe(made, output)
+        _describe(new_study, output)
 
 
 def serve(
@@ -143,29 +143,29 @@ def _templates(texts: list[str]) -> dict[str, str]:
     return templates
 
 
-def _record(made: "Made", folder: Path) -> dict[str, object]:
+def _record(new_study: "NewStudy", folder: Path) -> dict[str, object]:
     from collections import Counter
 
-    study = made.study
+    study = new_study.study
     return {
         "study": str(folder),
-        "items": dict(Counter(item.kind for item in made.items)),
+        "items": dict(Counter(item.kind for item in new_study.items)),
         "raters_per_item": study.raters_per_item,
         "per_rater": study.per_rater,
-        "raters_needed": made.raters_needed,
+        "raters_needed": new_study.raters_needed,
         "completion_code": study.completion_code,
-        "admin_token": made.admin_token,
+        "admin_token": new_study.admin_token,
     }
 
 
-def _describe(made: "Made", folder: Path) -> None:
-    record = _record(made, folder)
+def _describe(new_study: "NewStudy", folder: Path) -> None:
+    record = _record(new_study, folder)
     items = record["items"]
     assert isinstance(items, dict)
     counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
-    study = made.study
-    say(f"{folder}: {len(made.items)} items ({counts}), {study.raters_per_item} raters per item")
-    say(f"needs at least {made.raters_needed} raters with {study.per_rater} items each")
+    study = new_study.study
+    say(f"{folder}: {len(new_study.items)} items ({counts}), {study.raters_per_item} raters per item")
+    say(f"needs at least {new_study.raters_needed} raters with {study.per_rater} items each")
     say(f"completion code: {study.completion_code}")
-    say(f"admin token, shown only once: {made.admin_token}")
+    say(f"admin token, shown only once: {new_study.admin_token}")
     say(f"next: cod3s judge serve {folder}")

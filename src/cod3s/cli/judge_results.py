@@ -105,16 +105,19 @@ def import_(
 
     readers = {"mturk": read_results, "potato": read_annotations, "csv": read_ratings}
     with open_study(study, database) as opened:
-        done = import_ratings(
+        imported = import_ratings(
             opened.store, opened.study, opened.items, readers[origin](results), skip_bad=skip_bad
         )
-    for row in done.bad:
+    for row in imported.bad:
         say(f"skipped, {row}")
     if json:
-        bad = [{"place": row.location, "reason": row.reason} for row in done.bad]
-        print_json({"ratings": done.ratings, "added": done.added, "raters": done.raters, "bad": bad})
+        bad = [{"place": row.location, "reason": row.reason} for row in imported.bad]
+        print_json({"ratings": imported.ratings, "added": imported.added, "raters": imported.raters, "bad": bad})
     else:
-        say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} skipped")
+        say(
+            f"{imported.ratings} ratings of {imported.raters} raters, {imported.added} of them new, "
+            f"{len(imported.bad)} skipped"
+        )
 
 
 def analyse(
@@ -173,15 +176,15 @@ def simulate(
                 hint="use another database: --database sqlite:///rehearsal.sqlite",
             )
         crowd = Crowd(raters=raters, noise=noise, bias=bias, careless=careless, seed=seed)
-        made = simulate_ratings(opened.study, opened.items, crowd)
-        opened.store.add(made.raters, made.ratings)
+        simulated = simulate_ratings(opened.study, opened.items, crowd)
+        opened.store.add(simulated.raters, simulated.ratings)
     if json:
-        truth = {"levels": dict(made.levels), "alpha": made.alpha}
-        print_json({"raters": len(made.raters), "ratings": len(made.ratings), **truth})
+        truth = {"levels": dict(simulated.levels), "alpha": simulated.alpha}
+        print_json({"raters": len(simulated.raters), "ratings": len(simulated.ratings), **truth})
         return
-    say(f"{len(made.ratings)} SIMULATED ratings of {len(made.raters)} raters")
-    say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in made.levels.items()))
-    say("expected alpha of all raters: " + ("undefined" if made.alpha is None else f"{made.alpha:.2f}"))
+    say(f"{len(simulated.ratings)} SIMULATED ratings of {len(simulated.raters)} raters")
+    say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in simulated.levels.items()))
+    say("expected alpha of all raters: " + ("undefined" if simulated.alpha is None else f"{simulated.alpha:.2f}"))
 
 
 def require_judge() -> None:

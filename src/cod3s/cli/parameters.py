@@ -62,13 +62,13 @@ def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[...,
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**given: Any) -> None:
-            values = {name: given.pop(name, None) for name in declared}
+        def run(**arguments: Any) -> None:
+            values = {name: arguments.pop(name, None) for name in declared}
             values = {name: value for name, value in values.items() if value is not None}
             for name, value in values.items():
                 if problem := declared[name].problem(value, _flags(declared[name])[0].partition("/")[0]):
                     raise UsageError(*problem)
-            command(**given, **{_PARAMETER: values})
+            command(**arguments, **{_PARAMETER: values})
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():

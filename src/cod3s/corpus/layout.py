@@ -59,9 +59,9 @@ class CorpusFolder:
         manifest = load_manifest(self.location)
         self._compare(asdict(manifest.config), [asdict(file) for file in manifest.inputs])
         for facts in manifest.relations.values():
-            for made in [*facts.shards, *([facts.bins] if facts.bins else [])]:
-                if (self.location / made.name).size() != made.bytes:
-                    missing = (self.location / made.name).url
+            for file in [*facts.shards, *([facts.bins] if facts.bins else [])]:
+                if (self.location / file.name).size() != file.bytes:
+                    missing = (self.location / file.name).url
                     raise Cod3sError(
                         f"{missing} is missing or damaged", hint="delete the folder and prepare again"
                     )

@@ -89,8 +89,8 @@ class _Run:
                 self._write_code(code, encoder, folder, scratch)
             relations = {}
             for relation in self._relations:
-                made = self._write_bins(relation, plan, folder, scratch, encoder, code)
-                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, made)
+                bins_file = self._write_bins(relation, plan, folder, scratch, encoder, code)
+                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, bins_file)
         manifest = Manifest(
             config=self._config,
             inputs=folder.inputs,
@@ -199,12 +199,12 @@ class _Run:
         train = [shard for shard in plan.shards if (shard.relation, shard.split) == (relation.name, "train")]
         if not (self._config.bins and train and encoder and code):
             return None
-        made, name = scratch / f"{relation.name}.sqlite", f"{relation.name}/bins.sqlite"
+        path, name = scratch / f"{relation.name}.sqlite", f"{relation.name}/bins.sqlite"
         with self._stage(f"bins of {relation.name}", None):
             vectors = read_vectors([folder.task(shard, True) for shard in train], encoder.dim)
-            build_bins(made, vectors, code, encoder.id, seed=self._config.seed)
-            _put(made, folder.location / name)
-        with open_bins(made) as bins:
+            build_bins(path, vectors, code, encoder.id, seed=self._config.seed)
+            _put(path, folder.location / name)
+        with open_bins(path) as bins:
             return file_facts(folder.location / name, name, bins.populated)
 
     def _facts(

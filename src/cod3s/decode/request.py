@@ -83,8 +83,8 @@ def in_batches(
 ) -> Iterator[list[tuple[str, WantedSignatures]]]:
     """Checked sources with their signatures, `size` at a time; those before a bad source come before its error."""
     batch: list[tuple[str, WantedSignatures]] = []
-    for number, asked in enumerate(sources, 1):
-        source, signatures = asked if isinstance(asked, tuple) else (asked, None)
+    for number, entry in enumerate(sources, 1):
+        source, signatures = entry if isinstance(entry, tuple) else (entry, None)
         try:
             batch.append((check_source(source), signatures))
         except SentenceError as error:

@@ -122,8 +122,8 @@ def sweep(
     quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in scored) else "relevance"
     front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in scored])
     points = tuple(replace(point, on_front=position in front) for position, point in enumerate(scored))
-    made = {**first.settings, "systems": {"base": asdict(base)}}
-    return Sweep(made, report_line(first), quality, points)
+    facts = {**first.settings, "systems": {"base": asdict(base)}}
+    return Sweep(facts, report_line(first), quality, points)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:

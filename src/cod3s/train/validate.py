@@ -64,8 +64,8 @@ class _Counts:
         self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
         wanted = labels[signature] - self._first
         guessed = logits[signature][:, self._first :].argmax(dim=-1)
-        right, asked = self._compare(guessed.tolist(), wanted.tolist())
-        self._sum(f"{role}_bit_accuracy", right, asked)
+        right, bits = self._compare(guessed.tolist(), wanted.tolist())
+        self._sum(f"{role}_bit_accuracy", right, bits)
 
     def figures(self) -> dict[str, float]:
         means = {name: value / count for name, (value, count) in self._sums.items() if count}

@@ -48,18 +48,18 @@ def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: Bund
 def _add_answers(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
-    asked, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
+    generate_body, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
     alone = partial(explorer.answer, group=UNSEEN_GROUP)
     together: Together[GenerateRequest, Any] = Together(queue, alone, explorer.answer_all)
 
-    @router.post("/api/generate", response_model=AnswerSet, **_takes(asked))
-    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Any:
+    @router.post("/api/generate", response_model=AnswerSet, **_takes(generate_body))
+    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
         key, most = explorer.settings_key(body), max(1, limits.together // body.options().k)
         return _unless_gone(await together.finish(body, key, most, request.receive))
 
-    @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
-    async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Response:
+    @router.post("/api/stream", response_class=Response, **_takes(generate_body, JsonLines.media_type))
+    async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: first the chosen signatures, then a line per answer, then the record.
 
         The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error.
@@ -75,10 +75,10 @@ def _add_answers(
 def _add_select(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
-    asked = bounded(SelectRequest, limits, facts)
+    select_body = bounded(SelectRequest, limits, facts)
 
-    @router.post("/api/select", response_model=Selection, **_takes(asked))
-    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(asked))]) -> Any:
+    @router.post("/api/select", response_model=Selection, **_takes(select_body))
+    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(select_body))]) -> Any:
         """k of the candidates that mean different things: the record of `cod3s select --json`."""
         return _unless_gone(await queue.finish(explorer.select(body), request.receive))
 
@@ -122,13 +122,13 @@ def _unless_gone(result: Any) -> Any:
     return Response(status_code=499) if result is None else result
 
 
-def _event(made: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
+def _event(event: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
     """One line of a stream."""
-    if isinstance(made, SignaturesChosen):
-        return {"event": "signatures", **asdict(made)}
-    if isinstance(made, AnswerMade):
-        return {"event": "answer", **asdict(made)}
-    return {"event": "done", "record": asdict(made)}
+    if isinstance(event, SignaturesChosen):
+        return {"event": "signatures", **asdict(event)}
+    if isinstance(event, AnswerMade):
+        return {"event": "answer", **asdict(event)}
+    return {"event": "done", "record": asdict(event)}
 
 
 def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, Any]:

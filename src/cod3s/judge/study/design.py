@@ -62,7 +62,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Made:
+class NewStudy:
     """A new study. The token is shown once: only its hash is stored."""
 
     study: Study
@@ -81,7 +81,7 @@ def raters_needed(study: Study, items: Sequence[Item]) -> int:
     return ceil(rated * study.raters_per_item / study.per_rater)
 
 
-def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> Made:
+def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
     """Write the study of `outputs` into `folder`."""
     systems = read_systems(outputs)
     templates = {**TEMPLATES, **(design.templates or {})}
@@ -112,7 +112,7 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
         version=__version__,
     )
     write_study(folder, study, items)
-    return Made(study, tuple(items), token)
+    return NewStudy(study, tuple(items), token)
 
 
 def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:

@@ -83,14 +83,16 @@ def choose_questions(
     answered = {(answers.relation, for_modelling(answers.source)) for sets in systems.values() for answers in sets}
     drawn = random.Random(f"{seed} gold").sample(questions, len(questions))
     known = [question for question in drawn if question.answer is not None]
-    asked = [question for question in known if (question.direction, for_modelling(question.premise)) in answered]
+    matching = [
+        question for question in known if (question.direction, for_modelling(question.premise)) in answered
+    ]
     if number is not None:
-        return [*asked, *(question for question in known if question not in asked)][:number]
-    if not asked:
+        return [*matching, *(question for question in known if question not in matching)][:number]
+    if not matching:
         raise Cod3sError(
             "the outputs answer none of the gold questions", hint="add --gold 20 to mix in 20 of them"
         )
-    return asked
+    return matching
 
 
 def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], seed: int) -> list[Item]:
