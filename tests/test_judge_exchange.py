@@ -439,7 +439,7 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
         assert "--force" in error.value.hint
         run(*command, "-o", tmp_path / str(command[-1]), "--force")
     assert (tmp_path / "mturk" / "notes.txt").read_text() == "mine"  # an export replaces only its own files
-    with pytest.raises(Cod3sError, match="unknown value 'mturc' for --to") as error:
+    with pytest.raises(Cod3sError, match="no format is called 'mturc'") as error:
         run("export", folder, "--to", "mturc", "-o", tmp_path / "x")
     assert "mturk" in error.value.hint
 

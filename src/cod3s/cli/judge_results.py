@@ -11,9 +11,9 @@ import typer
 from cod3s.cli.evaluate import print_cells
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import ForceOption, JsonOption, seed_option
-from cod3s.errors import Cod3sError, UsageError, did_you_mean, require, require_all
+from cod3s.errors import Cod3sError, require, require_all
 from cod3s.files.disk import require_new
-from cod3s.options import SEED
+from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
     from cod3s.judge.collect.rating_store import Store
@@ -74,7 +74,7 @@ def export(
     mturk: a page with variables and a CSV of HITs. potato: items and a config. prolific: the description of the
     study and a list of whom to pay (with Prolific ids). csv, parquet: every rating, with pseudonyms for raters.
     """
-    _known(to, EXPORTS, "--to")
+    find_name("format", to, EXPORTS)
     if output.resolve() == study.resolve():
         raise Cod3sError("an export into the study's folder could overwrite it", hint="choose another folder")
     require_new(output, force)
@@ -97,7 +97,7 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import ratings from another platform, all or none; importing a file twice adds nothing."""
-    _known(origin, IMPORTS, "--from")
+    find_name("format", origin, IMPORTS)
     from cod3s.judge.exchange.incoming import import_ratings
     from cod3s.judge.exchange.mturk import read_results
     from cod3s.judge.exchange.potato import read_annotations
@@ -190,11 +190,6 @@ def simulate(
 def require_judge() -> None:
     """Fail early if an optional library is missing."""
     require_all("judge", "pyarrow", "sqlalchemy", "fastapi", "uvicorn")
-
-
-def _known(name: str, names: tuple[str, ...], option: str) -> None:
-    if name not in names:
-        raise UsageError(f"unknown value {name!r} for {option}", hint=did_you_mean(name, names))
 
 
 def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:

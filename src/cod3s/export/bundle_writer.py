@@ -21,6 +21,7 @@ from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
+from cod3s.options import find_name
 from cod3s.train.config import TrainConfig
 from cod3s.train.training_run import Member, members
 
@@ -47,10 +48,7 @@ def export(
     `about` is Markdown for the model card: where the data came from, what the model is bad at.
     `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
     """
-    if quantization not in QUANTIZATIONS:
-        raise UsageError(
-            f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
-        )
+    find_name("quantization", quantization, QUANTIZATIONS)
     facts = read_json(run / "config.json")
     config = TrainConfig.from_record(facts["config"])
     if with_torch and SHAPES[config.shape].causal:
