@@ -37,7 +37,7 @@ class Diversified(ResultSet[Selected]):
     calls: int
     stopped: str
     coverage: Coverage
-    failures: tuple[str, ...]  # what went wrong in each call that brought nothing
+    failures: tuple[str, ...]  # what went wrong in each call that gave nothing
     strategies: tuple[str, ...] = ()  # the strategy of each call
     tokens: Tokens | None = None  # None if the generator does not count them
 

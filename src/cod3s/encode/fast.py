@@ -129,7 +129,7 @@ def _key(folder: Path, digest: str) -> str:
 
 
 def _convert(folder: Path, cached: Path, digest: str) -> Path:
-    """Convert into `cached`, all or nothing, with the checksum of the result beside it."""
+    """Convert into `cached`, all or nothing, with the checksum of the result next to it."""
     with replaced_folder(cached) as partial:
         convert_encoder(folder, partial)
         copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")

@@ -1,7 +1,7 @@
 """Export a study as a Mechanical Turk batch (a page and a CSV of HITs), and import the CSV of its results.
 
 A HIT holds several statements and at least two attention checks, as in the paper's appendix. The page shows
-`${statement_1}`, `${statement_2}`, …; the results contain `Input.id_1`, … beside the answers. Neither names a
+`${statement_1}`, `${statement_2}`, …; the results contain `Input.id_1`, … next to the answers. Neither names a
 system.
 """
 
