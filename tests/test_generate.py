@@ -460,7 +460,7 @@ def test_input_that_cannot_be_answered_line_by_line(here: Run, tiny_bundle: Tiny
     assert json.loads(named.stdout)["source"] == "it rained"
     done = here("generate", "effect", "--input", "two.txt", *options)
     assert [json.loads(line)["source"] for line in done.stdout.splitlines()] == ["it rained", "the bus was late"]
-    assert "2 lines of two.txt" in done.stderr
+    assert "2 blank lines of two.txt" in done.stderr
 
 
 def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> None:
