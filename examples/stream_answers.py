@@ -1,4 +1,4 @@
-"""Print answers as they are made: python examples/stream_answers.py "the harbour froze" """
+"""Print answers as they are written: python examples/stream_answers.py "the harbour froze" """
 
 import sys
 

@@ -13,7 +13,7 @@ import uvicorn
 
 from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.collect.server import ServerOptions, create_app
-from cod3s.judge.study.design import Design, Made, make_study
+from cod3s.judge.study.design import Design, NewStudy, make_study
 from cod3s.judge.study.folder import Item, Study
 
 SYSTEMS = ("quokka", "narwhal")
@@ -51,6 +51,6 @@ def outputs_folder(folder: Path) -> Path:
     return folder
 
 
-def a_made_study(folder: Path, **choices: Any) -> Made:
+def a_made_study(folder: Path, **choices: Any) -> NewStudy:
     design = Design(**{"raters_per_item": 2, "per_rater": 4, "checks": 1, **choices})
     return make_study(folder / "study", [outputs_folder(folder / "outputs")], None, design)

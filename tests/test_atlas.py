@@ -50,7 +50,7 @@ def test_more_neighbours_than_there_are(atlas: Atlas) -> None:
 
 
 def test_a_signature_of_another_length_has_no_neighbours(atlas: Atlas) -> None:
-    with pytest.raises(SignatureError, match="4 were needed"):
+    with pytest.raises(SignatureError, match="4 are needed"):
         list(atlas.near("00000", 3))
 
 

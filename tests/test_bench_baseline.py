@@ -38,7 +38,7 @@ def test_idle_runs_are_compared_by_the_wall_and_others_by_the_processor(baseline
 @pytest.mark.parametrize(
     ("content", "now", "error", "match"),
     [
-        (None, record(bits=8, a=(1, 1)), Cod3sError, "bits was 16, is 8"),
+        (None, record(bits=8, a=(1, 1)), Cod3sError, "bits was 16, is now 8"),
         (None, record(other=(1, 1)), Cod3sError, "no row in common"),
         ("[]", record(a=(1, 1)), FileFormatError, "not the record of a benchmark"),
         ("{", record(a=(1, 1)), FileFormatError, "valid JSON"),

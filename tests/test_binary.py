@@ -55,7 +55,7 @@ def test_a_binary_file_is_named_in_the_error(
     tmp_path: Path, name: str, write: Callable[[Path], None], kind: str
 ) -> None:
     write(tmp_path / name)
-    with pytest.raises(FileFormatError, match=f"{name} is {kind}.*, and text was needed") as raised:
+    with pytest.raises(FileFormatError, match=f"{name} is {kind}.*, but text is needed") as raised:
         list(read_sentences(tmp_path / name))
     assert raised.value.hint
 
@@ -73,7 +73,7 @@ def test_the_command_says_what_the_file_is(cod3s: Run, tmp_path: Path) -> None:
     write_database(tmp_path / "a.txt")
     done = cod3s("bins", "stats", "a.txt", "--encoder", "static")
     assert done.returncode == 1
-    assert "a.txt is an SQLite database, and text was needed" in done.stderr
+    assert "a.txt is an SQLite database, but text is needed" in done.stderr
 
 
 COMMANDS = [
@@ -103,6 +103,6 @@ def test_every_command_that_reads_text_says_what_the_file_is(
     names["OUTPUT.tsv"] = tmp_path / "out.tsv"
     result = CliRunner().invoke(app, [str(names.get(part, part)) for part in command])
     assert isinstance(result.exception, FileFormatError), result.output
-    assert "sales.xlsx is an Excel workbook (.xlsx), and text was needed" in result.exception.message
+    assert "sales.xlsx is an Excel workbook (.xlsx), but text is needed" in result.exception.message
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.tsv").exists()

@@ -47,7 +47,7 @@ def test_a_generator_that_repeats_itself_is_not_asked_to_the_end(static: Encoder
     assert (found.stopped, found.calls) == ("exhausted", 10)
     assert found.texts == (ANSWERS[0], ANSWERS[1])
     assert (found.coverage.share, found.coverage.unseen) == (1.0, 0.0)
-    assert found.selection.remarks == ("5 were asked for, only 2 differ",)
+    assert found.selection.remarks == ("only 2 of 5 candidates differ",)
 
 
 def test_the_budget_is_never_exceeded_and_all_texts_are_kept(static: Encoder) -> None:
@@ -93,7 +93,7 @@ def broken_generator(prompt: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("generate", "message"),
     [
-        (raising, "3 calls brought no answer; the last failed with: ValueError: out of memory"),
+        (raising, "3 calls gave no answer; the last one failed: ValueError: out of memory"),
         (broken_generator, "ValueError: out of memory"),
         (lambda prompt: None, "returned no text"),
         (lambda prompt: [], "returned no text"),
@@ -151,7 +151,7 @@ def test_scores_that_are_not_all_there_rank_nothing(bad: float | None, static: E
 def test_a_wrong_method_is_refused_before_a_call_is_paid_for(static: Encoder) -> None:
     with pytest.raises(Cod3sError, match="no method is called"):
         cod3s.diversify(lambda prompt: pytest.fail("it was called"), "x", 3, method="best", encoder=static)
-    with pytest.raises(Cod3sError, match="3 answers in 0 calls"):
+    with pytest.raises(Cod3sError, match="the budget is 0 calls"):
         cod3s.diversify(drawing(1), "x", 3, budget=0, encoder=static)
 
 
@@ -388,5 +388,5 @@ def test_a_pipeline_for_something_else_is_refused() -> None:
     class Classifier:
         task = "text-classification"
 
-    with pytest.raises(Cod3sError, match="text-generation was needed"):
+    with pytest.raises(Cod3sError, match="text-generation is needed"):
         PipelineGenerator(Classifier())("x")

@@ -198,7 +198,7 @@ def test_a_busy_server_is_asked_again_when_it_says(static: Encoder) -> None:
 def test_a_server_that_stays_busy_ends_in_a_clear_error(static: Encoder) -> None:
     with (
         scripted(lambda request, number: (429, {"error": {"message": "quota used up"}})) as server,
-        pytest.raises(Cod3sError, match=r"3 calls brought no answer.* answered 429: quota used up") as caught,
+        pytest.raises(Cod3sError, match=r"3 calls gave no answer.* answered 429: quota used up") as caught,
     ):
         library.diversify(client(server, retries=1), "x", 2, encoder=static)
     assert "quota" in caught.value.hint
@@ -209,7 +209,7 @@ def test_a_server_that_stays_busy_ends_in_a_clear_error(static: Encoder) -> None
 def test_a_refusal_that_no_retry_mends_ends_the_asking_at_once(status: int, static: Encoder) -> None:
     with (
         scripted(lambda request, number: (status, {"error": "no"})) as server,
-        pytest.raises(Cod3sError, match=f"1 call brought no answer.* answered {status}: no"),
+        pytest.raises(Cod3sError, match=f"1 call gave no answer.* answered {status}: no"),
     ):
         library.diversify(client(server), "x", 2, encoder=static)
     assert len(server.requests) == 1

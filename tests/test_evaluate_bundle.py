@@ -303,7 +303,7 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
         (["evaluate", "--from", "missing.jsonl", "-o", "report"], "no file at missing.jsonl", 1),
         (["evaluate", "--from", ".", "-o", "report"], "no .jsonl files", 1),
         (["evaluate", "missing.xml", "-o", "report"], "missing.xml", 1),
-        (["evaluate", "-", "-o", "report"], "not from a pipe", 2),
+        (["evaluate", "-", "-o", "report"], "cannot come from a pipe", 2),
         (["sweep", "data.tsv", "-o", "s", "--min-hamming", "a"], "takes numbers", 2),
     ],
 )

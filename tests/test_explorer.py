@@ -421,7 +421,7 @@ def test_copies_one_answer_all_of_them_and_the_link(visit: Open) -> None:
     [
         ("", "Write a sentence first"),  # nothing
         ("   ", "Write a sentence first"),  # nothing that can be seen
-        ("word " * 80, "400 characters, and at most 300 are read"),  # longer than the server reads
+        ("word " * 80, "400 characters, but at most 300 are allowed"),  # longer than the server reads
     ],
 )
 def test_a_sentence_that_cannot_be_asked_is_explained_beside_it(visit: Open, text: str, says: str) -> None:
@@ -444,7 +444,7 @@ def test_a_server_that_has_gone_is_explained_and_can_be_tried_again(visit: Open,
         watched.page.get_by_text("largest bins").wait_for()
     watched.page.locator("#text").fill(SOURCE)
     watched.page.locator("#find").click()
-    watched.page.get_by_text("The server does not answer.").wait_for()
+    watched.page.get_by_text("The server is not responding.").wait_for()
     with served(port, *bundle):
         watched.page.locator("#again").click()
         watched.finished()
@@ -515,7 +515,7 @@ def test_an_empty_result_says_the_way_out(visit: Open) -> None:
     body = json.dumps({"event": "done", "record": record})
     watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=body))
     watched.open(text=SOURCE)
-    watched.page.get_by_text("No bin had a sentence to offer").wait_for()
+    watched.page.get_by_text("No bin gave a sentence").wait_for()
     assert watched.page.locator("#remarks").text_content() == "2 of 2 bins had no sentence"
 
 

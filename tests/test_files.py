@@ -37,7 +37,7 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "thesis.txt").write_text("ten years")
-    with pytest.raises(Cod3sError, match=r"holds other files \(there is no notes.txt"):
+    with pytest.raises(Cod3sError, match=r"contains other files \(and no notes.txt"):
         write(tmp_path / "own", "new", "notes.txt")
     assert (tmp_path / "own" / "thesis.txt").read_text() == "ten years"
     (tmp_path / "file").write_text("x")
@@ -62,7 +62,7 @@ def test_a_block_that_fails_leaves_the_earlier_folder(tmp_path: Path) -> None:
 def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "own", "old", "notes.txt")
     monkeypatch.chdir(tmp_path / "own")
-    with pytest.raises(Cod3sError, match="the folder you are in"):
+    with pytest.raises(Cod3sError, match="is the current folder"):
         write(Path(), "new", "notes.txt")
     assert (tmp_path / "own" / "notes.txt").read_text() == "old"
 

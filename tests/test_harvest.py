@@ -196,7 +196,7 @@ BAD = [
     ("list.jsonl", "list.jsonl, line 1", "JSON, but no object"),
     ("number.jsonl", "number.jsonl, line 1", "the field is no text"),
     ("nocolumn.parquet", "nocolumn.parquet has no column 'text'", "the column is missing"),
-    ("numbers.parquet", "holds int64, and text was needed", "the column is no text"),
+    ("numbers.parquet", "holds int64, but text is needed", "the column is no text"),
     ("noise.parquet", "noise.parquet is not a readable Parquet file", "no Parquet at all"),
     ("packed.parquet.gz", "a compressed Parquet file", "Parquet cannot be streamed"),
 ]

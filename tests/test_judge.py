@@ -31,7 +31,7 @@ from cod3s.errors import Cod3sError
 from cod3s.judge.collect.assignment import Assignment, assignment_of
 from cod3s.judge.collect.rating_store import Store, database_url, open_store
 from cod3s.judge.collect.server import Throttle
-from cod3s.judge.study.design import Made
+from cod3s.judge.study.design import NewStudy
 from cod3s.judge.study.folder import (
     CHECK,
     Credit,
@@ -130,7 +130,7 @@ def test_a_relation_without_a_template_says_how_to_give_one() -> None:
     assert "--template" in error.value.hint
 
 
-@pytest.mark.parametrize(("texts", "words"), [((), "hold no answers"), (("we moved", " "), "empty answer")])
+@pytest.mark.parametrize(("texts", "words"), [((), "contain no answers"), (("we moved", " "), "empty answer")])
 def test_outputs_without_a_statement_to_rate_are_refused(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(Cod3sError, match=words):
         answer_items({"a": [answers("a", *texts)]}, TEMPLATES, {"a": 3})
@@ -494,12 +494,12 @@ def test_raters_in_processes_lose_and_double_nothing_and_overfill_no_item(url: s
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def made(tmp_path: Path) -> NewStudy:
     return a_made_study(tmp_path)
 
 
 @pytest.fixture
-def client(made: Made, tmp_path: Path) -> Iterator[httpx.Client]:
+def client(made: NewStudy, tmp_path: Path) -> Iterator[httpx.Client]:
     url = database_url(tmp_path / "study")
     with open_store(url, made.study) as store, served(made.study, list(made.items), store) as opened:
         yield opened
@@ -517,7 +517,7 @@ def click(score: int = 3, key: str = "12345678") -> dict[str, Any]:
     return {"score": score, "seconds": 2.5, "key": key}
 
 
-def test_a_rater_rates_goes_back_and_gets_the_code_at_the_end(client: httpx.Client, made: Made) -> None:
+def test_a_rater_rates_goes_back_and_gets_the_code_at_the_end(client: httpx.Client, made: NewStudy) -> None:
     own = joined(client)
     for place in range(1, 6):
         standing = client.get("/api/standing", headers=own).json()
@@ -533,7 +533,7 @@ def test_a_rater_rates_goes_back_and_gets_the_code_at_the_end(client: httpx.Clie
     assert client.get("/api/standing", headers=own).json()["rated"] == 5
 
 
-def test_nothing_that_a_rater_receives_tells_systems_kinds_or_ids(client: httpx.Client, made: Made) -> None:
+def test_nothing_that_a_rater_receives_tells_systems_kinds_or_ids(client: httpx.Client, made: NewStudy) -> None:
     received = [client.get(path).text for path in ("/", "/static/rate.js", "/static/talk.js", "/api/study")]
     answer = client.post("/api/raters", json={"name": "Ada"})
     own = bearer(answer.json()["token"])
@@ -587,7 +587,7 @@ def test_what_is_wrong_is_refused_in_one_shape(
 @pytest.mark.parametrize(
     "path", ["/api/standing", "/api/statements/1", "/api/admin/progress", "/api/admin/ratings"]
 )
-def test_only_the_right_token_opens_a_page(client: httpx.Client, made: Made, path: str) -> None:
+def test_only_the_right_token_opens_a_page(client: httpx.Client, made: NewStudy, path: str) -> None:
     rater = joined(client)
     client.get("/api/standing", headers=rater)
     admin = bearer(made.admin_token)
@@ -620,7 +620,7 @@ def test_large_bodies_are_refused_whether_they_say_their_size_or_not(client: htt
     assert client.get("/healthz").status_code == 200
 
 
-def test_names_are_kept_as_text_whatever_is_in_them(client: httpx.Client, made: Made) -> None:
+def test_names_are_kept_as_text_whatever_is_in_them(client: httpx.Client, made: NewStudy) -> None:
     names = {
         "<b>Zoë</b> \U0001f642": "<b>Zoë</b> \U0001f642",
         "a\x00b\nc": "a b c",
@@ -657,7 +657,7 @@ def test_a_body_that_never_ends_frees_its_place() -> None:
     assert statuses == [408, 408]
 
 
-def test_joining_is_throttled_with_a_time_to_come_back(made: Made, tmp_path: Path) -> None:
+def test_joining_is_throttled_with_a_time_to_come_back(made: NewStudy, tmp_path: Path) -> None:
     with (
         open_store(database_url(tmp_path / "study"), made.study) as store,
         served(made.study, list(made.items), store, joins_per_minute=2) as client,
@@ -675,7 +675,7 @@ def test_the_throttle_counts_the_last_minute_only() -> None:
     assert throttle.passes()
 
 
-def test_more_requests_than_allowed_at_once_are_told_to_come_back(made: Made, tmp_path: Path) -> None:
+def test_more_requests_than_allowed_at_once_are_told_to_come_back(made: NewStudy, tmp_path: Path) -> None:
     with (
         open_store(database_url(tmp_path / "study"), made.study) as store,
         served(made.study, list(made.items), store, in_flight=0) as client,
@@ -684,7 +684,7 @@ def test_more_requests_than_allowed_at_once_are_told_to_come_back(made: Made, tm
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
-def test_a_participant_of_prolific_is_one_rater_and_returns_with_the_code(made: Made, tmp_path: Path) -> None:
+def test_a_participant_of_prolific_is_one_rater_and_returns_with_the_code(made: NewStudy, tmp_path: Path) -> None:
     entry = {"prolific_pid": "5f00aa", "study_id": "s", "session_id": "t"}
     with (
         open_store(database_url(tmp_path / "study"), made.study) as store,
@@ -701,7 +701,7 @@ def test_a_participant_of_prolific_is_one_rater_and_returns_with_the_code(made: 
     assert standing["ending"]["link"].endswith(f"?cc={made.study.completion_code}")
 
 
-def test_the_administrator_sees_progress_and_ratings(client: httpx.Client, made: Made) -> None:
+def test_the_administrator_sees_progress_and_ratings(client: httpx.Client, made: NewStudy) -> None:
     own = joined(client)
     statements = {item.statement: item for item in made.items}
     scores: dict[str, int] = {}
@@ -799,7 +799,7 @@ def server_process(study: Path, *options: str) -> Iterator[tuple[subprocess.Pope
             process.kill()
 
 
-def test_a_killed_server_loses_no_rating_that_it_acknowledged(made: Made, tmp_path: Path, url: str) -> None:
+def test_a_killed_server_loses_no_rating_that_it_acknowledged(made: NewStudy, tmp_path: Path, url: str) -> None:
     folder = tmp_path / "study"
     acknowledged: dict[str, int] = {}
 
@@ -829,7 +829,7 @@ def test_a_killed_server_loses_no_rating_that_it_acknowledged(made: Made, tmp_pa
         assert httpx.get(f"{address}/healthz", trust_env=False).status_code == 200
 
 
-def test_serve_ends_with_ctrl_c_and_says_when_a_port_is_taken(cod3s: Run, made: Made, tmp_path: Path) -> None:
+def test_serve_ends_with_ctrl_c_and_says_when_a_port_is_taken(cod3s: Run, made: NewStudy, tmp_path: Path) -> None:
     with server_process(tmp_path / "study", "--admin-token") as (process, address):
         assert process.stderr is not None
         token = process.stderr.readline().strip().partition("#")[2]

@@ -234,7 +234,9 @@ def test_a_bad_row_keeps_all_out_and_is_named_with_its_line(
 ) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(f"rater,item,score\na,{ITEMS[1].id},3\n{row}\nb,{ITEMS[1].id},3.0\n")
-    with pytest.raises(FileFormatError, match="1 of 3 ratings cannot be imported, so none was: line 3: ") as error:
+    with pytest.raises(
+        FileFormatError, match="1 of 3 ratings cannot be imported, so none were: line 3: "
+    ) as error:
         import_ratings(store, STUDY, ITEMS, read_ratings(path))
     assert reason in error.value.message
     assert store.ratings() == []
@@ -248,7 +250,7 @@ def test_many_bad_rows_are_counted_and_the_first_are_named(tmp_path: Path, store
     path.write_text("rater,item,score\n" + "w,nowhere,3\n" * 8)
     with pytest.raises(FileFormatError, match=r"8 of 8 .* line 6: .*; and 3 more"):
         import_ratings(store, STUDY, ITEMS, read_ratings(path))
-    with pytest.raises(FileFormatError, match="no rating to import"):
+    with pytest.raises(FileFormatError, match="no ratings to import"):
         import_ratings(store, STUDY, ITEMS, read_ratings(path), skip_bad=True)
 
 
@@ -437,7 +439,7 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
         assert "--force" in error.value.hint
         run(*command, "-o", tmp_path / str(command[-1]), "--force")
     assert (tmp_path / "mturk" / "notes.txt").read_text() == "mine"  # an export replaces only its own files
-    with pytest.raises(Cod3sError, match="unknown value 'mturc' for --to") as error:
+    with pytest.raises(Cod3sError, match="no format is called 'mturc'") as error:
         run("export", folder, "--to", "mturc", "-o", tmp_path / "x")
     assert "mturk" in error.value.hint
 

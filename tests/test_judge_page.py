@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
 from cod3s.judge.collect.rating_store import Store, database_url, open_store
-from cod3s.judge.study.design import Made
+from cod3s.judge.study.design import NewStudy
 from judge_study import SYSTEMS, a_made_study, served
 
 TOTAL = 5  # four items and one check
@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
 class Site:
     """A study that is being served, and its store."""
 
-    def __init__(self, made: Made, store: Store, client: httpx.Client) -> None:
+    def __init__(self, made: NewStudy, store: Store, client: httpx.Client) -> None:
         self.made, self.store, self.address = made, store, str(client.base_url)
 
     def scores(self) -> list[int]:
@@ -155,7 +155,7 @@ def test_the_link_goes_on_in_another_browser_and_the_address_alone_in_the_same(
     press(page, "3", f"2 of {TOTAL}")
     page.get_by_role("button", name="Pause").click()
     link = page.get_by_label("Your own link").input_value()
-    page.get_by_role("button", name="Go on rating").click()
+    page.get_by_role("button", name="Continue rating").click()
     expect(page.locator("#count")).to_have_text(f"2 of {TOTAL}")
     statement = page.locator("#statement").inner_text()
     elsewhere = open_page(link)
@@ -163,7 +163,7 @@ def test_the_link_goes_on_in_another_browser_and_the_address_alone_in_the_same(
     expect(elsewhere.locator("#statement")).to_have_text(statement)
     page.goto("about:blank")
     page.goto(site.address)
-    page.get_by_role("button", name="Go on where you stopped").click()
+    page.get_by_role("button", name="Continue where you stopped").click()
     expect(page.locator("#statement")).to_have_text(statement)
     assert len(site.store.raters()) == 1
 

@@ -170,8 +170,8 @@ def test_the_margin_is_the_cosine_to_the_nearest_hyperplane() -> None:
     [
         (np.full((3, 4), np.nan), "NaN", "not a number"),
         (np.array([[0, 0, 0, np.inf]]), "NaN or infinity", "infinite"),
-        (np.zeros((3, 5)), "(n, 4) was needed", "another dimension"),
-        (np.zeros(4), "(n, 4) was needed", "a single vector without its axis"),
+        (np.zeros((3, 5)), "(n, 4) is needed", "another dimension"),
+        (np.zeros(4), "(n, 4) is needed", "a single vector without its axis"),
     ],
 )
 def test_bad_vectors_are_a_clear_error(vectors: np.ndarray, found: str, reason: str) -> None:

@@ -114,7 +114,7 @@ class Recipe:
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"loaves": 0}, "loaves is 0, it must be from 1 to 9", "below"),
+    ({"loaves": 0}, "loaves is 0, but it must be from 1 to 9", "below"),
     ({"loaves": 10}, "from 1 to 9", "above"),
     ({"loaves": 2.0}, "a whole number", "a fraction is not a count, even if it is whole"),
     ({"loaves": True}, "a whole number", "a truth value is not a number"),

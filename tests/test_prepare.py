@@ -299,7 +299,7 @@ def test_the_second_run_does_nothing(pairs: Path, tmp_path: Path) -> None:
 
 def test_another_config_or_input_for_the_same_folder_is_an_error(pairs: Path, tmp_path: Path) -> None:
     prepare([str(pairs)], str(tmp_path / "c"), UNSIGNED)
-    with pytest.raises(Cod3sError, match="bits was 16, is 8"):
+    with pytest.raises(Cod3sError, match="bits was 16, is now 8"):
         prepare([str(pairs)], str(tmp_path / "c"), PrepareConfig(**{**vars(UNSIGNED), "bits": 8}))
     other = write_pairs(tmp_path / "other.tsv", 10)
     with pytest.raises(Cod3sError, match="the input files are different"):
@@ -314,7 +314,7 @@ def test_a_corpus_of_another_format_is_an_error_finished_or_not(pairs: Path, tmp
     (corpus / "manifest.json").unlink()
     (corpus / file).parent.mkdir(exist_ok=True)
     (corpus / file).write_text(json.dumps({**made, "format": 1}), encoding="utf-8")
-    with pytest.raises(Cod3sError, match="has format 1, this cod3s makes and reads format 2") as raised:
+    with pytest.raises(Cod3sError, match="has format 1, but this version of cod3s uses 2") as raised:
         prepare([str(pairs)], str(corpus), UNSIGNED)
     assert "another folder" in raised.value.hint
 
@@ -328,7 +328,7 @@ def test_a_damaged_corpus_is_noticed(pairs: Path, tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_in_it_is_left_alone(pairs: Path, tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("do not touch", encoding="utf-8")
-    with pytest.raises(Cod3sError, match="already holds files"):
+    with pytest.raises(Cod3sError, match="already contains files"):
         prepare([str(pairs)], str(tmp_path), UNSIGNED)
     assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
 
@@ -359,7 +359,7 @@ def test_an_unfinished_corpus_is_not_finished_with_another_config(pairs: Path, t
     begun = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))
     (corpus / ".work" / "config.json").write_text(json.dumps(begun), encoding="utf-8")
     (corpus / "manifest.json").unlink()
-    with pytest.raises(Cod3sError, match="filter was 'default', is 'paper'"):
+    with pytest.raises(Cod3sError, match="filter was 'default', is now 'paper'"):
         prepare([str(pairs)], str(corpus), PrepareConfig(**{**vars(UNSIGNED), "filter": "paper"}))
 
 
@@ -422,11 +422,11 @@ def test_the_command_prints_the_funnel_or_the_manifest(pairs: Path, tmp_path: Pa
         (("--relation", "reply"), "needs a template", 2),
         (("--relation", "reply", "--template", "{source}"), "needs {source} and {target}", 2),
         (("--relation", "effect", "--template", "x"), "has its own template", 2),
-        (("--relation", "../x", "--template", "{source} {target}"), "cannot name a relation", 2),
+        (("--relation", "../x", "--template", "{source} {target}"), "cannot be the name of a relation", 2),
         (("--filter", "lenght"), "did you mean 'length'?", 2),
         (("--encoder", "fats"), "did you mean 'fast'?", 2),
-        (("--held-out", "0.9"), "--held-out is 0.9, it must be from 0 to 0.25", 2),
-        (("--encoder", "static", "--bits", "999"), "--bits is 999, it must be from 1 to 256", 2),
+        (("--held-out", "0.9"), "--held-out is 0.9, but it must be from 0 to 0.25", 2),
+        (("--encoder", "static", "--bits", "999"), "--bits is 999, but it must be from 1 to 256", 2),
     ],
 )
 def test_wrong_options_say_what_to_do(

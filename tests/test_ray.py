@@ -67,5 +67,5 @@ def test_a_worker_that_opens_another_bundle_is_a_clear_error(
     engine: RayEngine, tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
     make = partial(ShardAnswerer, Job("effect", tiny_bundle.exact), "0" * 64, 1)
-    with pytest.raises(BundleError, match="another one on this worker"):
+    with pytest.raises(BundleError, match="a different one on this worker"):
         engine.run(make, [(locate(tmp_path / "sources"), locate(tmp_path / "answers"))], lambda _done: None)

@@ -72,7 +72,7 @@ def test_json_names_group_indices_signatures_and_whole_records(here: Run) -> Non
     assert len(best["signature"]) == first["settings"]["bits"]
     assert other["record"] == json.loads(RECORDS[2])
     assert [one["index"] for one in second["selected"]] == [0]
-    assert second["remarks"] == ["2 were asked for, only 1 differ"]
+    assert second["remarks"] == ["only 1 of 2 candidates differ"]
 
 
 def test_cells_are_quoted_again_and_duplicates_are_one_more_column(here: Run) -> None:
@@ -88,7 +88,7 @@ def test_cells_are_quoted_again_and_duplicates_are_one_more_column(here: Run) ->
 def test_a_group_that_comes_again_is_told(here: Run) -> None:
     done = here("select", "-", "--group-by", "prompt", stdin="\n".join([RECORDS[0], RECORDS[3], RECORDS[2]]))
     assert len(done.stdout.splitlines()) == 3
-    assert "prompt 1 comes again in line 3" in done.stderr
+    assert "prompt 1 appears again in line 3" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_candidates_are_read_from(
         ('{"text": "a", "s": true}', "f.jsonl", {"score_field": "s"}, "the score in 's' is True"),
         ('{"text": "a", "s": "x"}', "f.jsonl", {"score_field": "s"}, "the score in 's' is 'x'"),
         ("text,s\na,\n", "f.csv", {"score_field": "s"}, "the score in 's' is ''"),
-        ("text,s\na\n", "f.csv", {}, "line 2: 1 cells, the header has 2"),
+        ("text,s\na\n", "f.csv", {}, "line 2: 1 cells, but the header has 2"),
         ("texts\na\n", "f.csv", {}, "no column 'text'"),
-        ("a\n", "f.txt", {"score_field": "s"}, "bare lines, which have no field 's'"),
+        ("a\n", "f.txt", {"score_field": "s"}, "plain lines, which have no field 's'"),
     ],
 )
 def test_a_file_that_cannot_be_read_names_the_place(

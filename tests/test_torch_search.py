@@ -402,7 +402,7 @@ def test_a_run_folder_serves_as_well_as_a_bundle(
 def test_a_bundle_without_torch_weights_says_how_to_get_them(
     saved: tuple[Path, Reader], vocabulary: Vocabulary, tmp_path: Path
 ) -> None:
-    with pytest.raises(BundleError, match="no torch weights of 'shared'") as caught:
+    with pytest.raises(BundleError, match="no torch weights for 'shared'") as caught:
         open_torch_model(tmp_path, "shared", reader=saved[1], vocabulary=vocabulary)
     assert "--with-torch" in caught.value.hint
 

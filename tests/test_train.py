@@ -200,9 +200,9 @@ def test_a_finished_run_is_not_trained_again(corpus: Path, finished: Path) -> No
 
 
 def test_another_config_does_not_resume_a_run(corpus: Path, finished: Path) -> None:
-    with pytest.raises(Cod3sError, match="another config"):
+    with pytest.raises(Cod3sError, match="different config"):
         train(corpus, finished, TINY.with_values(seed=2), resume=True)
-    with pytest.raises(Cod3sError, match="holds a run already"):
+    with pytest.raises(Cod3sError, match="already holds a run"):
         train(corpus, finished, TINY)
 
 
@@ -337,7 +337,7 @@ def test_a_run_that_a_wrong_option_ended_can_be_begun_anew(corpus: Path, tmp_pat
 
 def test_a_folder_that_holds_other_things_is_not_trained_into(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("ten years")
-    with pytest.raises(Cod3sError, match="holds other files"):
+    with pytest.raises(Cod3sError, match="contains other files"):
         train(corpus, tmp_path, TINY)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -555,5 +555,5 @@ def test_a_run_of_an_earlier_version_can_be_resumed(corpus: Path, finished: Path
     (tmp_path / "run" / "config.json").write_text(json.dumps(facts))
     figures = json.loads((finished / "shared" / "figures.json").read_text())
     assert train(corpus, tmp_path / "run", TINY, resume=True) == {"shared": figures}
-    with pytest.raises(Cod3sError, match="another config"):
+    with pytest.raises(Cod3sError, match="different config"):
         train(corpus, tmp_path / "run", TINY.with_values(tensorboard=True), resume=True)

@@ -174,7 +174,7 @@ def test_the_processor_alone_makes_plain_generation_write_a_signature_first(two:
 
 def test_a_tokenizer_without_the_tokens_is_told_how_to_get_them() -> None:
     tokenizer = make_tokenizer(begins=False)
-    with pytest.raises(Cod3sError, match="lacks 2 of the tokens") as caught:
+    with pytest.raises(Cod3sError, match="is missing 2 tokens") as caught:
         TwoStage(make_model("t5", len(tokenizer)), tokenizer, SignatureTokens(16))
     assert "add_signature_tokens" in caught.value.hint
 

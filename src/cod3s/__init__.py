@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cod3s.tokens.vocabulary import SignatureTokens
     from cod3s.train.config import TrainConfig
 else:
-    # The same names for Python itself; a test holds the two lists against each other.
+    # The same names for Python itself; a test compares the two lists.
     _HOME = {
         "Answer": "cod3s.records",
         "AnswerSet": "cod3s.records",

@@ -1,10 +1,10 @@
-"""`cod3s` and `python -m cod3s`: the command line, which Ctrl-C ends in silence from the first moment on."""
+"""`cod3s` and `python -m cod3s`: the command line. Ctrl-C ends it quietly, even while it starts."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line; it is imported in here, because Ctrl-C may come while it is."""
+    """Run the command line, which is imported here so that Ctrl-C also works during the import."""
     try:
         from cod3s.cli.main import main as run
 

@@ -1,4 +1,4 @@
-"""Offer `generate`, `select` and `sign` as tools of the Model Context Protocol. Extra `mcp`.
+"""Offer `generate`, `select` and `sign` as Model Context Protocol tools. Needs the extra `mcp`.
 
 Sizes are limited, because an agent may send anything: a call that asks for more gets an error with the limit.
 """
@@ -17,7 +17,7 @@ from cod3s.errors import Cod3sError, require
 MOST_ANSWERS = 30
 MOST_CANDIDATES = 2000
 MOST_SENTENCES = 200
-MOST_COMPARED = 50  # sentences; their pairs grow with the square
+MOST_COMPARED = 50  # sentences; the number of pairs grows with the square
 MOST_CHARACTERS = 2000  # of a text
 
 
@@ -63,7 +63,7 @@ def make_server(bundle: Path | None = None) -> Any:
         sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
         bits: Annotated[int, Field(ge=1, le=256, description="Bits per signature.")] = 128,
     ) -> dict[str, Any]:
-        """Sign sentences; for up to 50 of them also tell how far each pair lies apart."""
+        """Sign sentences; for up to 50 of them, also report how far apart each pair is."""
         from cod3s.signatures.signer import sign as sign_sentences
 
         with_pairs = len(sentences) <= MOST_COMPARED

@@ -1,11 +1,11 @@
 """Answer many sources into a folder of shards, on this machine or on a Ray cluster.
 
 folder/
-  job.json              what is answered with which settings; written when the sources are split
-  answers-00000.jsonl   the answers to a shard of sources, a line each; written whole or not at all
+  job.json              what is answered, and with which settings; written when the sources are split
+  answers-00000.jsonl   the answers to a shard of sources, one line each; written completely or not at all
   .work/                the sources of each shard, until all are answered
 
-A run that was stopped continues with the shards that are missing and ends with the same bytes.
+A run that was stopped continues with the missing shards and ends with the same bytes.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Job:
         return self.bundle.absolute() if self.bundle else default_bundle()
 
     def settings(self) -> dict[str, Any]:
-        """All that the answers depend on, apart from the sources."""
+        """Everything that the answers depend on, apart from the sources."""
         return {
             "version": __version__,
             "bundle": sha256(self.folder / BUNDLE_FACTS),  # which holds the checksums of everything else
@@ -72,7 +72,7 @@ class BulkResult:
 
 @dataclass(frozen=True)
 class _Split:
-    """The sources as they were split: job.json says that they are the same in a later run."""
+    """How the sources were split; job.json keeps it, to check that a later run has the same sources."""
 
     sources: int
     sha256: str
@@ -91,8 +91,8 @@ def answer_in_bulk(
 ) -> BulkResult:
     """Write the answers to all sources to the folder `output` (a path or a URL), in shards of `shard_size`.
 
-    Shards that an earlier run finished are kept. A folder made from other sources or with other settings is an
-    error. `threads` is for each worker.
+    Shards that an earlier run finished are kept. A folder made from different sources or settings is an
+    error. `threads` is per worker.
     """
     folder = locate(output)
     settings = {**job.settings(), "shard_size": shard_size}
@@ -114,8 +114,8 @@ class ShardAnswerer:
     def __init__(self, job: Job, bundle: str, threads: int | None) -> None:
         if sha256(job.folder / BUNDLE_FACTS) != bundle:
             raise BundleError(
-                f"the bundle at {job.folder} is another one on this worker",
-                hint="install the same cod3s everywhere, or name a bundle on a shared disk with --bundle",
+                f"the bundle at {job.folder} is a different one on this worker",
+                hint="install the same cod3s everywhere, or give a bundle on a shared disk with --bundle",
             )
         self._job, self._generator = job, load(job.folder, threads=threads)
 
@@ -123,8 +123,8 @@ class ShardAnswerer:
         job = self._job
         with sources.opened(compression=None) as stream:
             texts = stream.read().decode().splitlines()
-        asked = ((text, job.signatures) for text in texts)
-        sets = self._generator.generate_many(asked, job.relation, system=job.system, options=job.config)
+        requests = ((text, job.signatures) for text in texts)
+        sets = self._generator.generate_many(requests, job.relation, system=job.system, options=job.config)
         with answers.replaced() as stream:
             for answer_set in sets:
                 stream.write(f"{answer_set.to_json()}\n".encode())
@@ -133,15 +133,15 @@ class ShardAnswerer:
 def _split_sources(
     sources: Iterable[str], folder: Location, settings: dict[str, Any], shard_size: int, stage: Stage
 ) -> _Split:
-    """Write the sources of each shard that is not answered yet; an earlier run must have had the same ones."""
+    """Write the sources of each shard that is not yet answered; an earlier run must have had the same ones."""
     begun = folder / NAME
     before = begun.read_json() if begun.exists() else None
     if before is not None:
         _compare(folder, before, settings)
     elif folder.files():
         raise Cod3sError(
-            f"{folder.url} already holds files, but no answers of `cod3s generate`",
-            hint="choose a new or an empty folder",
+            f"{folder.url} already contains files, but no answers from `cod3s generate`",
+            hint="choose a new or empty folder",
         )
     with stage("reading sources", None) as progress:
         split = _write_sources(sources, folder, shard_size, progress)
@@ -149,7 +149,7 @@ def _split_sources(
         begun.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
     elif before["sources"] != asdict(split):
         (folder / ".work").remove()
-        raise _other_job(folder, [f"it has {before['sources']['sources']} sources, and other ones than these"])
+        raise _other_job(folder, [f"its {before['sources']['sources']} sources are different ones"])
     return split
 
 
@@ -165,7 +165,7 @@ def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, pr
         count, shards = count + len(texts), shards + 1
         progress(len(texts))
     if not count:
-        raise Cod3sError("there is no source to answer", hint="give sentences, or a file with --input")
+        raise Cod3sError("there are no sources to answer", hint="give sentences, or a file with --input")
     return _Split(count, digest.hexdigest(), shards)
 
 
@@ -185,14 +185,14 @@ def _checked(number: int, source: str) -> str:
 
 def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
     if before.get("format") != FORMAT:
-        raise Cod3sError(f"{folder.url} has a {NAME} of another format", hint="choose another folder with -o")
+        raise Cod3sError(f"{folder.url} has a {NAME} in a different format", hint="choose another folder with -o")
     if changed := changed_values(before["settings"], settings):
         raise _other_job(folder, changed)
 
 
 def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
     return Cod3sError(
-        f"{folder.url} holds the answers of another job: {'; '.join(changed)}",
+        f"{folder.url} holds the answers of a different job: {'; '.join(changed)}",
         hint="choose another folder with -o, or delete this folder first",
     )
 

@@ -1,4 +1,4 @@
-"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums say that it still is.
+"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums show damage.
 
 bundle/
   bundle.json      what it is, which model plays which role, checksums of everything below
@@ -7,9 +7,9 @@ bundle/
   code/            the hyperplanes that sign
   bins/            a file of bins per relation
   models/NAME/     the engine's models
-  torch/NAME/      the same weights for torch, where they were asked for
-  words/           a graph of related words per relation, where it was asked for
-  critic/          what judges answers, where it was attached
+  torch/NAME/      the same weights for torch, if requested
+  words/           a graph of related words per relation, if requested
+  critic/          the critic that judges answers, if attached
   MODEL_CARD.md    for people
 """
 
@@ -60,7 +60,7 @@ def write_facts(folder: Path, facts: BundleFacts) -> None:
 
 
 def read_facts(folder: Path) -> BundleFacts:
-    """The content of a bundle's bundle.json; files are not looked at."""
+    """The content of a bundle's bundle.json; other files are not checked."""
     if not (folder / NAME).is_file():
         raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s export`")
     content = read_json(folder / NAME)
@@ -68,7 +68,7 @@ def read_facts(folder: Path) -> BundleFacts:
         raise BundleError(f"{folder / NAME} does not describe a bundle", hint="export it again")
     if content["format"] > FORMAT:
         raise BundleError(
-            f"{folder} has bundle format {content['format']}, this cod3s reads up to {FORMAT}",
+            f"{folder} has bundle format {content['format']}, but this version of cod3s reads up to {FORMAT}",
             hint="upgrade cod3s",
         )
     try:
@@ -82,7 +82,7 @@ def read_facts(folder: Path) -> BundleFacts:
 
 
 def _check_names(facts: BundleFacts) -> None:
-    """A ValueError unless what the facts name stays inside of the bundle's folder."""
+    """Raise a ValueError if the facts name anything outside the bundle's folder."""
     roles = [folder for roles in facts.models.values() for folder in roles.values()]
     optional = [name for name in (facts.own_encoder, facts.critic) if name]
     for name in (*facts.models, *roles, *optional):
@@ -90,31 +90,33 @@ def _check_names(facts: BundleFacts) -> None:
             raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")
     for name in facts.files:
         if not all(_PLAIN_NAME.fullmatch(part) for part in name.split("/")):
-            raise ValueError(f"it names a file outside of the bundle: {name[:60]!r}")
+            raise ValueError(f"it names a file outside the bundle: {name[:60]!r}")
     for relation in facts.models:
         if "template" not in facts.relations.get(relation, {}):
             raise ValueError(f"the relation {relation!r} has no template")
 
 
 def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None:
-    """An error unless every file of the bundle is there with its checksum; files above `largest` are not read.
+    """Raise an error unless all files are there with their checksums; files above `largest` are not read.
 
     Links that lead out of the bundle are an error, because a bundle may come from a stranger.
     """
     inside = folder.resolve()
     for link in (path for path in folder.rglob("*") if path.is_symlink()):
         if not link.resolve().is_relative_to(inside):
-            raise BundleError(f"{link} leads to a file outside of the bundle", hint="copy the file itself there")
+            raise BundleError(
+                f"{link} leads to a file outside the bundle", hint="replace the link with the file itself"
+            )
     for name, wanted in facts.files.items():
         path = folder / name
         if not path.is_file() or not path.stat().st_size:
-            raise BundleError(f"{folder} lacks {name}", hint="copy or export the bundle again")
+            raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
         if (largest is None or path.stat().st_size <= largest) and sha256(path) != wanted:
-            raise BundleError(f"{path} is not the file that was exported", hint="copy or export the bundle again")
+            raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
-    """The same in milliseconds, for every start: weights are not read."""
+    """The same check in milliseconds, for every start: it does not read weights."""
     verify(folder, facts, largest=_QUICKLY_READ)
 
 
@@ -128,8 +130,8 @@ def default_bundle() -> Path:
     folder = Path(__file__).parent / "data" / "default_bundle"
     if not (folder / NAME).is_file():
         raise BundleError(
-            "this install of cod3s ships no bundle",
-            hint="name a bundle with --bundle FOLDER, or cod3s.load(FOLDER); `cod3s export` makes them",
+            "this installation of cod3s has no bundle",
+            hint="give a bundle with --bundle FOLDER or cod3s.load(FOLDER); `cod3s export` makes one",
         )
     return folder
 
@@ -147,7 +149,7 @@ def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
 
 
 def open_own_encoder(folder: Path, facts: BundleFacts, threads: int | None = None) -> Encoder | None:
-    """The encoder that signs, taken out of the model that reads with it; None where none does."""
+    """The encoder that signs, taken from the model that reads with it; None if there is none."""
     if not facts.own_encoder:
         return None
     from cod3s.encode.fast import open_inner_encoder

@@ -85,12 +85,12 @@ def require_all(extra: str, *modules: str) -> None:
 
 
 Progress = Callable[[int], None]
-"""Long work calls it with the number of items that were just finished."""
+"""Called during long work with the number of items that were just finished."""
 
 Stage = Callable[[str, int | None], AbstractContextManager[Progress]]
-"""Called with a label and a total; gives what reports progress."""
+"""Called with a label and a total; returns what reports progress."""
 
 
 def silent_stage(_label: str, _total: int | None) -> AbstractContextManager[Progress]:
-    """The stage that shows nothing."""
+    """A stage that shows nothing."""
     return nullcontext(lambda _done: None)

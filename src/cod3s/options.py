@@ -39,12 +39,12 @@ class Option:
     least: float | None = None
     above: float | None = None  # like `least`, but the bound itself is refused
     most: float | None = None
-    panel: str = ""  # the heading it stands under in --help
-    flags: tuple[str, ...] = ()  # on the command line, where it is not simply --its-name
+    panel: str = ""  # the heading it appears under in --help
+    flags: tuple[str, ...] = ()  # on the command line, if it is not simply --its-name
     optional: bool = False  # None is a value
 
     def problem(self, value: Any, label: str = "") -> tuple[str, str] | None:
-        """What is wrong with a value and how to mend it, or None; `label` is how the user knows the option."""
+        """What is wrong with a value and how to fix it, or None; `label` is the option's name for the user."""
         label = label or self.name
         if self.optional and value is None:
             return None
@@ -52,14 +52,14 @@ class Option:
             return f"{label} cannot be {value!r}", did_you_mean(str(value), self.choices)
         accepted, words = _KINDS[self.kind]
         if not isinstance(value, accepted) or (isinstance(value, bool) and self.kind is not bool):
-            return (f"{label} is {value!r}, it must be {words}", "") if words else None
+            return (f"{label} is {value!r}, but it must be {words}", "") if words else None
         if self.kind in (int, float) and not self._in_bounds(value):
-            return f"{label} is {value}, it must be {self.bounds}", ""
+            return f"{label} is {value}, but it must be {self.bounds}", ""
         return None
 
     @property
     def bounds(self) -> str:
-        """The bounds in words; empty where there are none."""
+        """The bounds in words; empty if there are none."""
         if self.least is not None and self.most is not None:
             return f"from {_figure(self.least)} to {_figure(self.most)}"
         parts = [] if self.least is None else [f"at least {_figure(self.least)}"]
@@ -86,7 +86,7 @@ def option(
     panel: str = "",
     flags: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field that is an option. A type as default makes an empty value of it per config.
+    """A dataclass field that is an option. With a type as default, each config gets its own empty value of it.
 
     The choices of a `Literal` field are its type's.
     """
@@ -130,7 +130,7 @@ def with_values(config: Config, what: str, values: dict[str, Any]) -> Config:
 def changed_values(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """For messages: each of the values that differ from those of an earlier run."""
     return [
-        f"{name} was {before.get(name)!r}, is {value!r}"
+        f"{name} was {before.get(name)!r}, is now {value!r}"
         for name, value in now.items()
         if before.get(name) != value
     ]

@@ -1,4 +1,4 @@
-"""The frozen dataclasses that travel between the parts, and how a set of results looks in Python and notebooks."""
+"""The frozen dataclasses passed between stages, and how a set of results looks in Python and notebooks."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ Self = TypeVar("Self", bound="ResultSet[Any]")
 
 @dataclass(frozen=True)
 class SignedSentence:
-    """A sentence, its signature (a string of 0 and 1) and how near its weakest bit is to flipping."""
+    """A sentence, its signature (a string of 0 and 1) and how close its weakest bit is to flipping."""
 
     text: str
     signature: str
@@ -56,7 +56,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class ChosenSignature:
-    """A signature that stage 1 chose, and why: scores are None where nothing computed them."""
+    """A signature that stage 1 chose, and why: scores are None if nothing computed them."""
 
     signature: str
     rank: int | None  # before the Hamming rule, from 0; None where a user chose it
@@ -82,9 +82,9 @@ class Answer:
     signature_backward: float | None = None
     count: int = 0
     medoid: str = ""
-    realised: str = ""  # the signature that the text has, where an encoder looked
+    realised: str = ""  # the signature that the text actually has, if an encoder signed it
     hamming: int | None = None  # between `signature` and `realised`
-    constraint: str = ""  # the word that the text was made to hold in some form (`dpc`)
+    constraint: str = ""  # the word that the text must contain in some form (`dpc`)
     plausibility: float | None = None  # by the bundle's critic, from 0 to 1
 
 
@@ -97,7 +97,7 @@ class SignaturesChosen:
 
 @dataclass(frozen=True)
 class AnswerMade:
-    """An event of a stream: a further answer, and its place in the set that the stream ends with."""
+    """An event of a stream: another answer, and its place in the set that the stream ends with."""
 
     place: int
     answer: Answer
@@ -152,7 +152,7 @@ class ResultSet(Generic[Item]):
         return f"{type(self).__name__}({self._title()}: [{shown}])"
 
     def _repr_html_(self) -> str:
-        """The notebook view: each text beside its signature, drawn as a bar with a dark cell per 1."""
+        """The notebook view: each text next to its signature, drawn as a bar with a dark cell per 1."""
         rows = "".join(_html_row(number, item) for number, item in enumerate(self._all(), 1))
         return f"<table><caption>{escape(self._title())}</caption>{rows}</table>"
 

@@ -64,7 +64,7 @@ def for_embedding(text: str) -> str:
 
 
 def all_for_embedding(texts: Sequence[str]) -> list[str]:
-    """`for_embedding` of each text, in less than half of the time: what can be is done to all texts at once.
+    """`for_embedding` of each text, in less than half the time: as much as possible is done to all texts at once.
 
     Clean texts are single lines, so joined by line ends they stay apart.
     """

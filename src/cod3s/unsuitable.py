@@ -1,6 +1,6 @@
-"""Tell whether a text, as an answer to a source, says what a demo must not say.
+"""Check whether an answer to a source says something that a demo must not say.
 
-That is: it insults, it is sexual, it speaks of harming oneself, or it explains an event by a person's origin,
+That is: it insults, it is sexual, it mentions self-harm, or it explains an event by a person's origin,
 colour, religion, sex, orientation or disability. The words and patterns are in data/unsuitable.tsv, with reasons.
 """
 
@@ -28,9 +28,9 @@ _KEYS = re.compile(r"<([^<>]+)>")
 
 @dataclass(frozen=True)
 class Rule:
-    """What stops an answer: a pattern over the plain words of a text, which must hold any of the keys.
+    """What stops an answer: a pattern over the plain words of a text, which must contain one of the keys.
 
-    An `uninvited` rule lets the answer pass if the source speaks of the topic.
+    An `uninvited` rule lets the answer pass if the source mentions the topic.
     """
 
     kind: Literal["never", "uninvited"]
@@ -42,7 +42,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The whole list: what stops an answer, what is harmless, and by which words a source speaks of a topic."""
+    """The whole list: what stops an answer, what is harmless, and which words of a source mention a topic."""
 
     stops: tuple[Rule, ...]
     harmless: str
@@ -77,7 +77,7 @@ def read_rules() -> Rules:
 
 
 def find_unsuitable(text: str, source: str = "") -> Rule | None:
-    """The first rule that stops `text` as an answer to `source`; None if nothing speaks against it."""
+    """The first rule that stops `text` as an answer to `source`; None if no rule does."""
     plain = plain_words(text)
     rules = _rules_by_key()
     words = set(plain.split())
@@ -100,7 +100,7 @@ def presentable(text: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """The form that patterns read: small letters, no apostrophes, single spaces, a full stop at both ends."""
+    """The form that patterns read: lower case, no apostrophes, single spaces, a full stop at both ends."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "")
     return f" . {' '.join(_WORD.findall(text.casefold().replace(chr(39), '')))} . "
@@ -118,7 +118,7 @@ def _stops(rule: Rule, plain: str) -> bool:
 
 
 def _invites(source: str, topic: str) -> bool:
-    """Whether the source itself speaks of the topic."""
+    """Whether the source itself mentions the topic."""
     pattern = read_rules().invites.get(topic)
     return pattern is not None and _compiled(pattern).search(plain_words(source)) is not None
 

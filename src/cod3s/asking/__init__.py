@@ -1,4 +1,4 @@
-"""Ask any generator until k bins that lie apart are filled, for k answers that mean different things."""
+"""Ask any generator until it has given k answers that mean different things."""
 
 from cod3s.asking.adapters.completions import CompletionServer
 from cod3s.asking.adapters.transformers import ModelGenerator, PipelineGenerator

@@ -15,7 +15,7 @@ from cod3s.signatures import Packed, hamming, keep_apart
 
 @dataclass(frozen=True)
 class Coverage:
-    """Bins that lie apart, and how many of them came in exactly 1 call and in exactly 2."""
+    """Bins that are far enough apart, and how many of them came up in exactly 1 call and in exactly 2."""
 
     calls: int
     bins: int
@@ -30,7 +30,7 @@ class Coverage:
 
     @property
     def unseen(self) -> float:
-        """A lower estimate of the number of bins not yet seen (Chao 1987, in the form for small samples)."""
+        """A lower bound on the number of bins not yet seen (Chao 1987, in the form for small samples)."""
         if not self.calls:
             return 0.0
         return (self.calls - 1) / self.calls * self.once * (self.once - 1) / (2 * (self.twice + 1))

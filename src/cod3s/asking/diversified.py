@@ -11,7 +11,7 @@ from cod3s.selection import Selected, Selection
 
 @dataclass(frozen=True)
 class Tokens:
-    """The cost of the calls; `estimated` if a server did not count, and four characters are taken as a token."""
+    """The cost of the calls; `estimated` at four characters per token if a server did not count."""
 
     prompt: int = 0
     completion: int = 0
@@ -24,9 +24,9 @@ class Tokens:
 
 @dataclass(frozen=True, repr=False)
 class Diversified(ResultSet[Selected]):
-    """`selection` holds the answers; their indices are positions in `candidates`, all texts as they came.
+    """`selection` holds the answers; their indices are positions in `candidates`, all texts in order.
 
-    `stopped` is `filled` (k lie apart), `exhausted` (more calls would not help), `budget` (all calls were made),
+    `stopped` is `filled` (k differ), `exhausted` (more calls would not help), `budget` (all calls were made),
     `tokens` (the token budget is spent) or `failures` (three calls in a row failed, or a call failed for good).
     """
 
@@ -37,9 +37,9 @@ class Diversified(ResultSet[Selected]):
     calls: int
     stopped: str
     coverage: Coverage
-    failures: tuple[str, ...]  # what went wrong in each call that brought nothing
+    failures: tuple[str, ...]  # what went wrong in each call that gave nothing
     strategies: tuple[str, ...] = ()  # the strategy of each call
-    tokens: Tokens | None = None  # None where the generator does not count them
+    tokens: Tokens | None = None  # None if the generator does not count them
 
     def _all(self) -> Sequence[Selected]:
         return self.selection.selected

@@ -1,4 +1,4 @@
-"""Keep the texts of a generator so far, and decide when to stop asking it."""
+"""Collect the texts of a generator, and decide when to stop asking it."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ _FAILURES_IN_A_ROW = 3
 
 
 class Inquiry:
-    """The texts so far, with their vectors and signatures; `stopped` is empty as long as asking should go on."""
+    """The texts so far, with their vectors and signatures; `stopped` is empty while asking should continue."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class Inquiry:
         seed: int,
     ) -> None:
         if k < 1 or budget < 1:
-            raise Cod3sError(f"{k} answers in {budget} calls were asked for", hint="ask for at least 1 in 1 call")
+            raise Cod3sError(f"k is {k} and the budget is {budget} calls", hint="both must be at least 1")
         if token_budget is not None and token_budget < 1:
-            raise Cod3sError(f"a budget of {token_budget} tokens was given", hint="allow at least 1")
+            raise Cod3sError(f"the token budget is {token_budget}", hint="it must be at least 1")
         self._k, self._budget, self._token_budget, self._min_gain = k, budget, token_budget, min_gain
-        self._method = check_method(method)  # now, not after all calls were paid for
+        self._method = check_method(method)  # fail now, not after all calls have been paid for
         self._min_hamming = min_hamming
         self._rule = default_min_hamming(bits) if min_hamming is None else min_hamming
         opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
@@ -57,7 +57,7 @@ class Inquiry:
 
     @property
     def calls(self) -> int:
-        """Calls that were made."""
+        """Calls made so far."""
         return len(self._strategies)
 
     @property
@@ -67,11 +67,11 @@ class Inquiry:
 
     @property
     def bins_filled(self) -> int:
-        """Bins that lie apart, k at most."""
+        """Bins that are far enough apart, at most k."""
         return min(self._k, self.coverage.bins)
 
     def kept(self) -> list[str]:
-        """One text per bin, in the order in which the bins were first heard."""
+        """One text per bin, in the order in which the bins were first seen."""
         return [self._texts[row] for row in keep_apart(self._packed, self._rule).kept]
 
     def hear(self, reply: Answered | Failed, strategy: str = "resample", tokens: Tokens | None = None) -> int:
@@ -94,8 +94,8 @@ class Inquiry:
             last = self._failures[-1]
             calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
             raise Cod3sError(
-                f"{calls} brought no answer; the last failed with: {last.reason}",
-                hint=getattr(last.error, "hint", "") or "try the generator by itself with this prompt",
+                f"{calls} gave no answer; the last one failed: {last.reason}",
+                hint=getattr(last.error, "hint", "") or "call the generator by itself with this prompt",
             ) from last.error
         scores = self._all_scores()
         return Diversified(
@@ -156,6 +156,6 @@ class Inquiry:
         )
         remarks = selection.remarks
         if scores is None and any(score is not None for score in self._scores):
-            remarks = (*remarks, "some answers had no finite score, so the order they came in is the ranking")
+            remarks = (*remarks, "some answers had no finite score, so all are ranked in the order they came")
         settings = {**selection.settings, "encoder": self._signer.encoder.id}
         return replace(selection, settings=settings, remarks=remarks)

@@ -23,7 +23,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Failed:
-    """A call that brought nothing, and what went wrong."""
+    """A call that gave nothing, and what went wrong."""
 
     reason: str
     error: Exception | None = None
@@ -33,7 +33,7 @@ class Failed:
 def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> Answered | Failed:
     """The texts and scores in a text, a list of texts, (text, score) or a list of these; else a failure.
 
-    `read` takes the answers out of each text; a score belongs to a text that holds a single answer.
+    `read` extracts the answers from each text; a score counts only for a text with a single answer.
     """
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
@@ -50,7 +50,7 @@ def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> An
         answers = [(read(text), score) for text, score in visible]
         visible = [(text, score if len(texts) == 1 else None) for texts, score in answers for text in texts]
         if not visible:
-            return Failed(f"no answers could be read in the reply, which begins {pairs[0][0][:80]!r}")
+            return Failed(f"there were no answers in the reply, which begins {pairs[0][0][:80]!r}")
     texts, scores = zip(*visible, strict=True)
     return Answered(texts, scores)
 

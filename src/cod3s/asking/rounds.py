@@ -1,4 +1,4 @@
-"""Ask a generator until k answers lie apart, then choose the k best; call by call, or several calls at once."""
+"""Ask a generator until k answers differ, then choose the k best; one call at a time or several at once."""
 
 import asyncio
 import inspect
@@ -37,12 +37,12 @@ def diversify(
     seed: int = SEED,
     watch: Watch | None = None,
 ) -> Diversified:
-    """Call `generate(prompt)` until k answers lie apart, at most `budget` times; then choose the k best.
+    """Call `generate(prompt)` until k answers differ, at most `budget` times; then choose the k best.
 
-    `generate` returns a text, a list of texts, (text, score) or a list of (text, score), and should draw anew at
-    each call. `strategy` decides what each call sends (`cod3s.asking.STRATEGIES`). The asking ends early when
+    `generate` returns a text, a list of texts, (text, score) or a list of (text, score), and should sample
+    again on each call. `strategy` decides what each call sends (`cod3s.asking.STRATEGIES`). It stops early when
     another call is expected to bring fewer than `min_gain` new bins. A failed call counts towards the budget and
-    is reported; three in a row end the asking. `token_budget` needs a generator that counts tokens, such as
+    is reported; after three in a row, it stops. `token_budget` needs a generator that counts tokens, such as
     CompletionServer.
     """
     inquiry = Inquiry(
@@ -84,7 +84,7 @@ async def diversify_async(
     Replies count in the order of the calls, so the result does not depend on which comes back first.
     """
     if concurrency < 1:
-        raise Cod3sError(f"{concurrency} calls at once were asked for", hint="allow at least 1")
+        raise Cod3sError(f"the concurrency is {concurrency}", hint="it must be at least 1")
     inquiry = Inquiry(
         k,
         budget=budget,
@@ -103,7 +103,7 @@ async def diversify_async(
 
 
 class _Rounds:
-    """Plans each round of calls by a strategy, and tells inquiry, strategy and watcher what it brought."""
+    """Plans each round of calls with a strategy, and passes the replies to inquiry, strategy and watcher."""
 
     def __init__(
         self, generate: Callable[[str], Any], prompt: str, strategy: str, inquiry: Inquiry, watch: Watch | None
@@ -114,7 +114,7 @@ class _Rounds:
         self._start = self._count() if self._count else Tokens()
 
     def plan(self, most: int) -> list[Call]:
-        """Up to `most` calls within the budget; none when the asking is over."""
+        """Up to `most` calls within the budget; none when it is time to stop."""
         if self._inquiry.stopped:
             return []
         kept = self._inquiry.kept()
@@ -130,7 +130,7 @@ class _Rounds:
                 self._watch(self._inquiry)
 
     def _tokens(self) -> Tokens | None:
-        """What the generator spent since the asking began, if it counts tokens."""
+        """The tokens that the generator has spent since the start, if it counts them."""
         if self._count is None:
             return None
         now, start = self._count(), self._start
@@ -138,7 +138,7 @@ class _Rounds:
 
 
 def _adjusted(generate: Callable[[str], Any], call: Call) -> Callable[[str], Any]:
-    """The generator with the settings of this call, where it has settings."""
+    """The generator with the settings of this call, if it has settings."""
     adjust = getattr(generate, "adjusted", None)
     adjusted: Callable[[str], Any] = adjust(**call.settings) if adjust and call.settings else generate
     return adjusted
@@ -166,7 +166,7 @@ async def _attempt_async(generate: Callable[[str], Any], call: Call) -> Answered
 
 
 def _listed(value: Any) -> Any:
-    """The items of a generator function, which runs and may fail while they are listed; or else the value."""
+    """The items of a generator function, which may fail while they are listed; any other value unchanged."""
     return list(value) if inspect.isgenerator(value) else value
 
 

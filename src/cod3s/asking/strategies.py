@@ -13,9 +13,9 @@ from cod3s.text import is_visible
 STRATEGIES = {
     "resample": "send the same prompt again",
     "temperature": "raise the temperature whenever a call brings nothing new",
-    "avoid": "tell the model what was said already and ask for something else",
+    "avoid": "tell the model what has been said and ask for something different",
     "verbalized": "ask for several answers with their probabilities in a single reply",
-    "auto": "try each of these, then use whichever brings most new answers",
+    "auto": "try each of these, then use whichever brings the most new answers",
 }
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short
@@ -168,17 +168,19 @@ def read_verbalized(reply: str) -> list[str]:
     """The answers in a reply that should be a JSON list of texts with probabilities, most probable first.
 
     Models fence the list, stop in the middle of it, or write a numbered list instead; all of these are read. A
-    reply that is not a list gives nothing, because it would be taken for an answer.
+    reply that is not a list gives nothing, because it could be mistaken for an answer.
     """
     fenced = _FENCE.search(reply)
     body = fenced[1] if fenced else reply
     answers = _json_answers(body) or _listed_answers(body)
-    ordered = sorted(answers, key=lambda answer: -answer[1])  # stable: without probabilities as they came
+    ordered = sorted(
+        answers, key=lambda answer: -answer[1]
+    )  # stable: without probabilities, in their original order
     return list(dict.fromkeys(text.strip() for text, _ in ordered if is_visible(text)))
 
 
 def _json_answers(body: str) -> list[tuple[str, float]]:
-    """Every whole JSON object or string in the text; a list that breaks off gives those before the break."""
+    """Every complete JSON object or string in the text; a list that breaks off gives those before the break."""
     decoder, answers = json.JSONDecoder(), []
     position = body.find("[")
     if position < 0:
@@ -210,7 +212,7 @@ def _answers_in(value: Any) -> list[tuple[str, float]]:
 
 
 def _listed_answers(body: str) -> list[tuple[str, float]]:
-    """Items of a numbered or bulleted list, with the probability that may stand at the end of a line."""
+    """Items of a numbered or bulleted list, with the probability that may end a line."""
     answers = []
     for line in body.splitlines():
         if item := _ITEM.match(line):

@@ -1,6 +1,6 @@
-"""Compare the ratios of a benchmark with those of an earlier run, and tell whether the machine is busy.
+"""Compare the ratios of a benchmark with those of an earlier run, and check whether the machine is busy.
 
-Ratios to a peer in the same run hardly depend on the machine, so a committed baseline serves every machine.
+Ratios to a peer in the same run hardly depend on the machine, so one committed baseline works everywhere.
 """
 
 import os
@@ -14,7 +14,7 @@ from cod3s.files.disk import read_json
 from cod3s.options import changed_values
 
 _LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}
-"""What names a row of each benchmark's record, and its ratio; with `processor_` before it, of processor time."""
+"""The fields of each benchmark's record that name a row and its ratio; `processor_` ratios are of CPU time."""
 _OF_THE_RUN = ("load", "clock", "limit_gflops")
 """Settings that describe the state of the machine, not what was measured."""
 
@@ -34,14 +34,14 @@ class Machine:
 
     @property
     def clock(self) -> str:
-        """Which time to trust: on a busy machine that of the processor."""
+        """Which clock to trust: on a busy machine, processor time."""
         return "processor" if self.busy else "wall"
 
     @property
     def remark(self) -> str:
         return (
             f"the machine is busy (load {self.load:.1f}, {self.cores} cores, {self.threads} threads to measure): "
-            "seconds say little, so ratios are of processor time"
+            "seconds mean little, so ratios are of processor time"
         )
 
 
@@ -61,14 +61,14 @@ class Change:
 
     @property
     def fall(self) -> float:
-        """The share by which it fell; negative where it rose."""
+        """The share by which it fell; negative if it rose."""
         return 1 - self.now / self.before
 
 
 def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[Change], str]:
     """Each ratio that both runs have, and the clock that measured it.
 
-    Processor time is compared unless the machine was idle in both runs. Other settings are an error.
+    Processor time is compared unless the machine was idle in both runs. Different settings are an error.
     """
     baseline = read_json(path)
     if not isinstance(baseline, dict) or not isinstance(baseline.get("settings"), dict):
@@ -81,7 +81,7 @@ def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[C
     before, now = _ratios(baseline, clock), _ratios(record, clock)
     changes = [Change(name, before[name], now[name]) for name in before if name in now]
     if not changes:
-        raise Cod3sError(f"{path} has no row in common with this run", hint="name the baseline of this command")
+        raise Cod3sError(f"{path} has no row in common with this run", hint="give the baseline of this command")
     return changes, clock
 
 
@@ -101,6 +101,6 @@ def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[
     compared = {name: now.get(name) for name in sorted({*before, *now} - {*_OF_THE_RUN})}
     if differing := changed_values(before, compared):
         raise Cod3sError(
-            f"{path} was measured with other settings: {'; '.join(differing)}",
+            f"{path} was measured with different settings: {'; '.join(differing)}",
             hint="run the benchmark with those settings, or write a new baseline with --json",
         )

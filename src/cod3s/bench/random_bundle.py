@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.bundle import BundleFacts, open_vocabulary, write_facts
-from cod3s.errors import UsageError
 from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
-from cod3s.options import BITS, SEED
+from cod3s.options import BITS, SEED, find_name
 from cod3s.tokens.vocabulary import Vocabulary, train_pieces
 
 RELATION, INVERSE = "effect", "cause"
@@ -25,7 +24,7 @@ _PARTS = ("ka", "lo", "mi", "ren", "sto", "va", "du", "pel", "tor", "ni", "bra",
 
 @dataclass(frozen=True)
 class RandomBundle:
-    """The torch models by name, the engine's bundles by quantization, and what reads and writes for both."""
+    """The torch models by name, the engine's bundles by quantization, and the vocabulary and reader of both."""
 
     models: dict[str, Any]
     folders: dict[str, Path]
@@ -35,9 +34,7 @@ class RandomBundle:
 
 def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int = SEED) -> RandomBundle:
     """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
-    if shape not in SHAPES or SHAPES[shape].warm:
-        scratch = [name for name, known in SHAPES.items() if not known.warm]
-        raise UsageError(f"random weights cannot have the shape {shape!r}", hint=f"choose {', '.join(scratch)}")
+    find_name("shape of random weights", shape, [name for name, known in SHAPES.items() if not known.warm])
     pieces = folder / "tokens.model"
     train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
     facts = {

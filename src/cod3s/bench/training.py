@@ -112,7 +112,7 @@ class _Steps:
         self._optimiser.zero_grad()
 
     def speed(self, seconds: Times, limit: Times) -> TrainingSpeed:
-        """The speed of a step that takes these seconds; both in wall time and in processor time."""
+        """The speed of a step that takes these seconds, in wall time and in processor time."""
         rates = self._gflop / seconds
         return TrainingSpeed(
             self._name,

@@ -39,7 +39,7 @@ class NearBin:
 
 
 class Atlas:
-    """The bins by size, largest first, in memory; any thread may read it. Only presentable medoids are in it."""
+    """The bins by size, largest first, in memory; any thread may read it. It shows only presentable medoids."""
 
     def __init__(self, bins: BinsFile, code: Code, most: int = MAX_BINS) -> None:
         rows = list(bins.largest(most))

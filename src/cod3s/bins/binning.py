@@ -165,7 +165,7 @@ def _leaves(block: _Block, samples: int, seed: int) -> Iterator[Bin]:
 
 
 def choose_samples(sentences: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
-    """At most `number` distinct sentences: those with the smallest seeded hash, in whatever order they come."""
+    """At most `number` distinct sentences: those with the smallest seeded hash, whatever their order."""
     key = seed.to_bytes(8, "little", signed=True)
 
     def rank(sentence: str) -> bytes:

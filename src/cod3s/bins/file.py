@@ -22,7 +22,7 @@ _MAX_VALUES = 500  # signatures per query; old builds of SQLite take 999 values 
 
 @dataclass(frozen=True)
 class BinsFacts:
-    """How a bins file was made: signatures of another encoder, code or seed mean other bins."""
+    """How a bins file was made: a different encoder, code or seed means different bins."""
 
     encoder: str
     code: str
@@ -58,7 +58,7 @@ CREATE TABLE bins (
         from_text(signature)
         if len(signature) > self.facts.bits:
             raise BinsError(
-                f"{signature!r} has {len(signature)} bits, the bins of {self.path} have {self.facts.bits}"
+                f"{signature!r} has {len(signature)} bits, but the bins of {self.path} have {self.facts.bits}"
             )
         return next(self._select("WHERE signature = ?", signature), None)
 
@@ -87,7 +87,7 @@ CREATE TABLE bins (
             from_text(root)
         if not len(root) <= depth <= self.facts.tree_depth:
             raise BinsError(
-                f"{self.path} keeps the tree to depth {self.facts.tree_depth}; {depth} was asked for",
+                f"{self.path} keeps the tree to depth {self.facts.tree_depth}, not {depth}",
                 hint=f"choose a depth from {len(root)} to {self.facts.tree_depth}",
             )
         # Alphabetical order is tree order: a prefix comes before the signatures that start with it.

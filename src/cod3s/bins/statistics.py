@@ -38,7 +38,7 @@ class BinStatistics:
         self.lengths = sorted(set(bits), reverse=True)
         if not self.lengths or not 1 <= self.lengths[-1] <= self.lengths[0] <= MAX_STATISTIC_BITS:
             raise SignatureError(
-                f"bin statistics of {self.lengths or 'no'} bits were asked for",
+                f"there are no bin statistics for {self.lengths or 'no'} bits",
                 hint=f"choose lengths from 1 to {MAX_STATISTIC_BITS}",
             )
         self.sentences = 0

@@ -23,7 +23,10 @@ AgainstOption = Annotated[
     typer.Option("--against", help="Compare with the record of an earlier run; exit 1 if a ratio fell too far."),
 ]
 FallOption = Annotated[
-    float, typer.Option("--allow", min=0, max=1, help="The share by which a ratio may fall.", show_default=True)
+    float,
+    typer.Option(
+        "--allow", min=0, max=1, help="How far a ratio may fall, as a share of itself.", show_default=True
+    ),
 ]
 
 
@@ -34,7 +37,9 @@ def encode(
     sentences: Annotated[
         int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")
     ] = 2000,
-    input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Use the sentences of a file instead.")
+    ] = None,
     column: ColumnOption = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
@@ -42,7 +47,7 @@ def encode(
     allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
-    """Sentences per second of each encoder, and how far its vectors and bits agree with those of the first."""
+    """Measure sentences per second, and how far each encoder's vectors and bits agree with those of the first."""
     from itertools import islice
 
     from cod3s.bench import bench_encoders, bench_sentences
@@ -51,7 +56,7 @@ def encode(
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:
-        raise Cod3sError(f"{input} holds no sentences")
+        raise Cod3sError(f"{input} contains no sentences")
     opened = [load_encoder(name) for name in encoder]
     machine = _looked_at(None)
     with progress("rounds", rounds * len(opened)) as advance:
@@ -90,20 +95,22 @@ def _print_encoders(speeds: "list[EncoderSpeed]", busy: bool, settings: str) -> 
 
 
 def decode(
-    shape: Annotated[str, typer.Option(help="paper, small or tiny: random weights.")] = "paper",
+    shape: Annotated[str, typer.Option(help="Shape of the random weights: paper, small or tiny.")] = "paper",
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
     k: Annotated[int, typer.Option("-k", min=1, help="Answers per source.")] = 10,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
-    threads: Annotated[int | None, typer.Option(min=1, help="On both sides; by default all cores.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads on both sides; by default, all cores.")
+    ] = None,
     bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small shape and narrow beams: seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Small shape and narrow beams; takes seconds.")] = False,
     against: AgainstOption = None,
     allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
-    """Two stages with MMI against the same computation by transformers, stage by stage, on random weights.
+    """Time the two stages with MMI against the same work in transformers, stage by stage, on random weights.
 
-    Then how time and memory grow with inputs and k. The paper's beams (100 and 40) unless --quick.
+    Also shows how time and memory grow with inputs and k. Uses the paper's beams (100 and 40) unless --quick.
     """
     require_all("train", "torch", "transformers")
     from tempfile import TemporaryDirectory
@@ -123,9 +130,11 @@ def decode(
         config = config.with_values(signature_beam=20, beam=8, k=min(k, 4))
     cases = [(1, config.k), (2, config.k), (4, config.k), (2, 2 * config.k), (2, 4 * config.k)]
     with TemporaryDirectory() as folder, progress("runs", 3 + len(cases)) as advance:
-        made = make_random_bundle(Path(folder), shape)
-        stages = bench_decoding(made, made_sentences(inputs, 9), config, threads=threads, progress=advance)
-        generator = load(made.folders["int8"], threads=threads)
+        random_bundle = make_random_bundle(Path(folder), shape)
+        stages = bench_decoding(
+            random_bundle, made_sentences(inputs, 9), config, threads=threads, progress=advance
+        )
+        generator = load(random_bundle.folders["int8"], threads=threads)
         growth = bench_growth(generator, RELATION, config, cases, progress=advance)
     first = bench_first_answer(bundle, RELATION, DEFAULT.with_values(k=k), threads) if bundle else None
     settings = {
@@ -154,16 +163,16 @@ def train(
         "paper",
     ],
     batch_tokens: Annotated[
-        int | None, typer.Option(min=64, help="For all of them; default as in each preset.")
+        int | None, typer.Option(min=64, help="Tokens per batch; by default, as in each preset.")
     ] = None,
     steps: Annotated[int, typer.Option("--steps", "-n", min=1, help="Steps per preset.")] = 5,
-    threads: Annotated[int | None, typer.Option(min=1, help="By default all cores.")] = None,
-    compiled: Annotated[bool, typer.Option("--compile", help="With torch.compile; needs a C++ compiler.")] = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="By default, all cores.")] = None,
+    compiled: Annotated[bool, typer.Option("--compile", help="Use torch.compile; needs a C++ compiler.")] = False,
     against: AgainstOption = None,
     allow: FallOption = 0.2,
     json: JsonOption = False,
 ) -> None:
-    """Pairs per second of training steps, and how close they come to the machine's limit for matrix products."""
+    """Measure pairs per second in training, and how close it comes to the machine's limit for matrix products."""
     torch = require("torch", "train")
     require("transformers", "train")
     from cod3s.bench.training import bench_training
@@ -209,7 +218,7 @@ def _print_training(speeds: "list[TrainingSpeed]", sizes: dict[str, int], busy: 
 
 
 def _looked_at(threads: int | None) -> "Machine":
-    """The machine before the benchmark; a remark if it is busy."""
+    """The state of the machine before the benchmark, with a remark if it is busy."""
     from cod3s.bench.baseline import look_at_machine
 
     machine = look_at_machine(threads)
@@ -238,7 +247,7 @@ def _conclude(record: dict[str, Any], json: bool, against: Path | None, allow: f
     if fallen := [change.name for change in changes if change.fall > allow]:
         raise Cod3sError(
             f"{len(fallen)} of {len(changes)} ratios fell by more than {allow:.0%}: {', '.join(fallen)}",
-            hint=f"run again to rule out noise; if it is meant, write a new {against} with --json",
+            hint=f"run again to rule out noise; if the change is intended, write a new {against} with --json",
         )
 
 

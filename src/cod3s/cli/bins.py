@@ -69,7 +69,9 @@ def build(
 def stats(
     sentences: SentencesArgument,
     column: ColumnOption = None,
-    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,12,16,20,24,28,32",
+    bits: Annotated[
+        str, typer.Option("--bits", "-b", help="Numbers of bits, comma-separated.")
+    ] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
     sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
@@ -144,7 +146,7 @@ def show(
         print_json(record)
         return
     settings = f"encoder {facts.encoder} | code {facts.code} | bits {facts.bits} | seed {facts.seed}"
-    lines = [("count", record["count"]), ("medoid", record["medoid"] or "(this bin has no sentence)")]
+    lines = [("count", record["count"]), ("medoid", record["medoid"] or "(this bin has no sentences)")]
     lines += [("sample", text) for text in bin.samples[:samples]] if bin else []
     print_table(f"Bin {signature}", ("", "sentence"), lines, settings)
     if neighbours:
@@ -155,7 +157,7 @@ def show(
 def tree(
     file: BinsArgument = None,
     bins: BinsOption = None,
-    depth: Annotated[int, typer.Option(min=0, help="How many bits deep.")] = 3,
+    depth: Annotated[int, typer.Option(min=0, help="How many bits deep to go.")] = 3,
     root: Annotated[str, typer.Option(help="Start at the node with these leading bits.")] = "",
     json: JsonOption = False,
 ) -> None:
@@ -163,7 +165,7 @@ def tree(
     from cod3s.bins import open_bins
 
     if (file is None) == (bins is None):
-        raise UsageError("name the bins file once", hint="cod3s bins tree bins.sqlite")
+        raise UsageError("the bins file was given twice", hint="cod3s bins tree bins.sqlite")
     with open_bins(file or bins or Path()) as opened:
         nodes = list(opened.tree(depth, root))
     if json:
@@ -200,7 +202,7 @@ def reword(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Replace the sentences in a bundle's bins by the model's answers, if training sentences may not be published.
+    """Replace the sentences in a bundle's bins with the model's answers, to publish it without training sentences.
 
     The counts stay those of the training corpus; a bin without an answer shows the medoid of the smallest node
     above it that has an answer.

@@ -1,4 +1,4 @@
-"""`cod3s diversify`: k different answers of any model behind an OpenAI-compatible server."""
+"""`cod3s diversify`: k different answers from any model behind an OpenAI-compatible server."""
 
 import os
 import sys
@@ -32,7 +32,9 @@ PriceOption = Annotated[
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="Sent to the server, which may use it; 1 higher for each further call."),
+    typer.Option(
+        "--seed", min=0, help="Seed sent to the server, which may ignore it; goes up by 1 with each call."
+    ),
 ]
 
 
@@ -40,20 +42,22 @@ def diversify(
     prompt: Annotated[str, typer.Argument(help="What to ask; - reads it from stdin.")],
     server: ServerOption,
     model: Annotated[str, typer.Option(help="The model's name on that server.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many different answers to get.")] = 10,
     strategy: Annotated[str, typer.Option(help="auto, resample, temperature, avoid or verbalized.")] = "auto",
     api: Annotated[str, typer.Option(help="chat, or completions for a model that continues text.")] = "chat",
-    budget: Annotated[int, typer.Option(min=1, help="At most this many calls.")] = 50,
+    budget: Annotated[int, typer.Option(min=1, help="The maximum number of calls.")] = 50,
     token_budget: TokenBudgetOption = None,
     samples: Annotated[int, typer.Option(min=1, help="Answers to request per call.")] = 4,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per answer.")] = 64,
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sampling setting.")] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sampling setting.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, help="Sampling temperature; higher is bolder.")
+    ] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sample from this share of the probability.")] = 1.0,
     key_env: KeyOption = _KEY_VARIABLE,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a reply.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="Retries of a failed call.")] = 3,
     price: PriceOption = None,
-    method: Annotated[str, typer.Option(help="How the k are chosen, as in select.")] = "auto",
+    method: Annotated[str, typer.Option(help="How the k answers are chosen, as in select.")] = "auto",
     seed: SeedOption = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
@@ -61,7 +65,7 @@ def diversify(
 ) -> None:
     """Ask a model until k of its answers mean different things: ask, hash, keep what is new, ask again.
 
-    Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. What it cost is printed on stderr at the end.
+    Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. The cost is printed on stderr at the end.
     """
     from cod3s.asking import CompletionServer
     from cod3s.asking import diversify as ask_until_different
@@ -108,10 +112,10 @@ def _read_prompt(prompt: str) -> str:
 
 
 def _read_key(variable: str) -> str | None:
-    """The key in the environment; a variable that was named and is empty is a mistake."""
+    """The key in the environment; an error if the user named a variable that is empty."""
     key = os.environ.get(variable)
     if not key and variable != _KEY_VARIABLE:
-        raise UsageError(f"the environment variable {variable} holds no key", hint=f"export {variable}=…")
+        raise UsageError(f"the environment variable {variable} is empty or not set", hint=f"export {variable}=…")
     return key or None
 
 
@@ -122,13 +126,13 @@ def _read_prices(price: str | None) -> tuple[float, float] | None:
         prompt, answer = map(float, price.split(","))
     except ValueError:
         raise UsageError(
-            f"--price takes two numbers with a comma between them, not {price!r}", hint="--price 0.15,0.60"
+            f"--price takes two numbers separated by a comma, not {price!r}", hint="--price 0.15,0.60"
         ) from None
     return prompt, answer
 
 
 def _show_progress(inquiry: "Inquiry") -> None:
-    """One line that is written over: calls, bins and tokens so far."""
+    """One line that is overwritten: calls, bins and tokens so far."""
     tokens = "" if inquiry.tokens is None else f", {inquiry.tokens.total} tokens"
     end = "\n" if inquiry.stopped else ""
     sys.stderr.write(f"\r\033[K{inquiry.calls} calls, {inquiry.bins_filled} different answers{tokens}{end}")

@@ -1,4 +1,4 @@
-"""`cod3s evaluate`, `sweep` and `sts`: the paper's tables on any bundle and data, or anybody's outputs."""
+"""`cod3s evaluate`, `sweep` and `sts`: the paper's tables for any bundle and data, or for any outputs."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -29,10 +29,10 @@ RelationOption = Annotated[
     str, typer.Option("--relation", help="The relation of sources whose file does not name it.")
 ]
 SecondOption = Annotated[
-    str, typer.Option("--second-encoder", help="Measures semantic diversity independently; or none.")
+    str, typer.Option("--second-encoder", help="A second, independent measure of semantic diversity; or none.")
 ]
-SeedOption = Annotated[int, seed_option("Seed of sampling and of the bootstrap.")]
-_VALUES = "Several values, comma-separated; the base value is always among them. `-` leaves this option as it is."
+SeedOption = Annotated[int, seed_option("Seed for sampling and for the bootstrap.")]
+_VALUES = "Several values, comma-separated; the base value is always included. `-` leaves this option unchanged."
 
 
 def evaluate(
@@ -42,32 +42,34 @@ def evaluate(
     ] = None,
     bundle: BundleOption = None,
     systems: Annotated[
-        str, typer.Option(help="Comma-separated; default cod3s and the paper's rows except DPC.")
+        str, typer.Option(help="Comma-separated; by default, cod3s and the paper's rows except DPC.")
     ] = "",
     outputs: Annotated[
         list[Path] | None,
-        typer.Option("--from", help="Score these files or folders of outputs, generate nothing; repeatable."),
+        typer.Option("--from", help="Score these files or folders of outputs instead of generating; repeatable."),
     ] = None,
-    questions: Annotated[list[Path] | None, typer.Option(help="More questions to choose in; repeatable.")] = None,
+    questions: Annotated[
+        list[Path] | None, typer.Option(help="More questions to test the scorers on; repeatable.")
+    ] = None,
     sets: Annotated[str, typer.Option(help="Sizes of the scored sets, comma-separated.")] = "3,10",
     limit: LimitOption = None,
     relation: RelationOption = "",
     encoder: Annotated[
-        str, typer.Option("--encoder", "-e", help="For --from without --bundle; a bundle brings its own.")
+        str, typer.Option("--encoder", "-e", help="For --from without --bundle; a bundle has its own.")
     ] = "fast",
     second_encoder: SecondOption = "static",
     preset: Annotated[
         str,
-        typer.Option(help="Options of all systems: paper or default; if not given, paper, but default for cod3s."),
+        typer.Option(help="Options for all systems: paper or default; if not given, default only for cod3s."),
     ] = "",
     seed: SeedOption = SEED,
     compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare these two reports.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Generate with every system, score the answers, and write a report: page, tables, figures, outputs.
+    """Generate with every system, score the answers, and write a report with a page, tables, figures and outputs.
 
-    If stopped, the same command continues after the last finished system. With --from, stored outputs are scored,
-    also without a bundle; with --compare, two reports are compared.
+    If stopped, the same command continues after the last finished system. --from scores stored outputs,
+    even without a bundle; --compare compares two reports.
     """
     if compare:
         _compare(*compare, json=json)
@@ -148,33 +150,37 @@ def _axis(name: str) -> Any:
 
 
 def sweep(
-    data: Annotated[Path, typer.Argument(help="What `cod3s evaluate` takes.")],
+    data: Annotated[Path, typer.Argument(help="The same data as for `cod3s evaluate`.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write; a stopped sweep continues.")
     ],
     bundle: Annotated[
-        list[Path] | None, typer.Option(help="Repeat to compare bits or tokens; the first judges.")
+        list[Path] | None, typer.Option(help="Repeat to compare bits or tokens; the first one judges.")
     ] = None,
     # The values that the paper tried for t, lambda_s and lambda_y, or orders of magnitude where it says so.
     min_hamming: Annotated[str, _axis("min_hamming")] = "0,1,2,3,4,5,6",
     signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
     sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
-    grid: Annotated[bool, typer.Option("--grid", help="All combinations, not one option at a time.")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="Try all combinations, not one option at a time.")] = False,
     k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",
-    preset: Annotated[str, typer.Option(help="Options that the axes leave open: paper or default.")] = "paper",
+    preset: Annotated[str, typer.Option(help="Defaults for the other options: paper or default.")] = "paper",
     seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
     """Decode with many settings and show the curves, and which settings no other beats.
 
     As in the paper's appendix D: the Hamming threshold t, and the weights of MMI for signatures and for sentences.
-    Bundles with other bit lengths, or with all bits in one token, become separate lines.
+    Bundles with different bit lengths, or with all bits in one token, become separate lines.
     """
-    given = {"min_hamming": min_hamming, "signature_weight": signature_weight, "sentence_weight": sentence_weight}
-    axes = {name: _values(text, name) for name, text in given.items() if text != "-"}
+    values_of_options = {
+        "min_hamming": min_hamming,
+        "signature_weight": signature_weight,
+        "sentence_weight": sentence_weight,
+    }
+    axes = {name: _values(text, name) for name, text in values_of_options.items() if text != "-"}
     require_evaluation()
     from cod3s.bundle import default_bundle
     from cod3s.decode.decode_config import find_preset
@@ -207,7 +213,7 @@ def _values(text: str, name: str) -> list[float]:
         return sorted({float(part) for part in text.split(",")})
     except ValueError:
         option = f"--{name.replace('_', '-')}"
-        raise UsageError(f"{option} takes numbers with commas between them, not {text!r}") from None
+        raise UsageError(f"{option} takes numbers separated by commas, not {text!r}") from None
 
 
 def sts(
@@ -215,9 +221,11 @@ def sts(
     encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
-    bits: Annotated[str, typer.Option("--bits", "-b", help="Lengths, comma-separated.")] = "4,8,16,32,64,128,256",
+    bits: Annotated[
+        str, typer.Option("--bits", "-b", help="Numbers of bits, comma-separated.")
+    ] = "4,8,16,32,64,128,256",
     codes: Annotated[str, typer.Option(help="random, median, itq, comma-separated.")] = "random",
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help=f"Number of seeds, from {SEED} on.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help=f"Number of seeds, starting at {SEED}.")] = 5,
     fit: Annotated[
         Path | None, typer.Option(help="STS file whose sentences (not scores) fit learned codes.")
     ] = None,
@@ -225,7 +233,7 @@ def sts(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Spearman's rho of full cosine and of signature distance with human scores (the paper's tables 1 and 6)."""
+    """Correlate cosines and signature distances with human scores: the paper's tables 1 and 6."""
     from cod3s import __version__
     from cod3s.encode import load_encoder
     from cod3s.evaluate.sts import plot_sts, sts_rows

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
 _MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1], "rerank_sentences", "seed")
-_OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that have no part in a search
+_OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that play no part in a search
 _ALSO = {"beam": ("samples", "baseline_beam"), "top_k": ("baseline_top_k",)}
-"""Flags that stand for several options, unless those are given themselves: `--beam 5` works with any search."""
+"""Flags that also set other options, unless those are given, too: `--beam 5` works with any search."""
 _MANY = 100  # answers per source: more than this takes minutes on two cores
-_WHOLE_BITS = 32  # signatures up to this length are never broken over two lines
+_WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 
 SystemOption = Annotated[
     str,
     typer.Option(
         "--system",
-        help=f"Who answers: {', '.join(ENGINE_SYSTEMS)}, or another name that docs/decoding.md explains; "
+        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md; "
         f"{' and '.join(TORCH_SYSTEMS)} need a seq2seq bundle exported with --with-torch.",
     ),
 ]
@@ -40,7 +40,7 @@ InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Defaults for the options that are not given: {' or '.join(PRESETS)}.")
+    str, typer.Option("--preset", help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
@@ -62,13 +62,13 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Write the answers as JSON lines to shards in this folder, also s3:// or gs://; a rerun continues.",
+        help="Write the answers as JSON lines to shards in this folder (also s3:// or gs://); a rerun continues.",
         rich_help_panel=_MANY_SOURCES,
     ),
 ]
 EngineOption = Annotated[
     Literal["local", "ray"],
-    typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
+    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
 ]
 WorkersOption = Annotated[
     int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
@@ -105,9 +105,9 @@ def generate(
     workers: WorkersOption = 2,
     shard_size: ShardOption = 256,
 ) -> None:
-    """Answer each source k times, each time in another semantic bin.
+    """Answer each source k times, each time in a different semantic bin.
 
-    Answers stand in the order of their bins, the bin that fits best first;
+    Answers are in the order of their bins, with the best-fitting bin first;
     one-stage systems put the best score first.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
@@ -116,9 +116,9 @@ def generate(
     from cod3s.decode.systems import find_system
 
     if column and input is None:
-        raise UsageError("--column is for the tables that --input names", hint="add --input FILE")
+        raise UsageError("--column is for tables that --input reads", hint="add --input FILE")
     if output is None and engine == "ray":
-        raise UsageError("--engine ray writes to a folder, and none was named", hint="add -o answers/")
+        raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
     if not sources and input is None:
         raise _nothing_to_answer(relation, bundle)
     for flag, others in _ALSO.items():
@@ -139,23 +139,23 @@ def generate(
         job = Job(relation, bundle, system, config, tuple(chosen) if chosen else None)
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
-    given = ((source, chosen) for source in texts)
+    requests = ((source, chosen) for source in texts)
     counted = None if input or "-" in (sources or []) else len(sources or [])
     if counted is not None and not json and sys.stderr.isatty():
-        watched = _watched(generator, given, relation, system, config)
+        watched = _watched(generator, requests, relation, system, config)
         answered = _print_all(watched, lambda _done: None, json, verbose)
     else:
         with progress("sources", counted) as advance:
-            answers = generator.generate_many(given, relation, system=system, options=config)
+            answers = generator.generate_many(requests, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
     _say_skipped(skipped, input)
     if not answered:
-        raise Cod3sError(f"{input or 'stdin'} holds no sentence")
+        raise Cod3sError(f"{input or 'stdin'} contains no sentences")
 
 
 def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
     if skipped:
-        say(f"skipped {len(skipped)} lines of {input or 'stdin'} with nothing visible in them")
+        say(f"skipped {len(skipped)} blank lines of {input or 'stdin'}")
 
 
 def _write_shards(
@@ -217,7 +217,7 @@ def _watched(
     system: str,
     config: DecodeConfig,
 ) -> Iterator[AnswerSet]:
-    """The answers to each source, shown on the terminal while they are made and gone when all are there."""
+    """The answers to each source, shown on the terminal as they are written and cleared at the end."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -237,35 +237,35 @@ def _watched(
 
 
 def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
-    """Print each source's answers as soon as they are there; give the number of sources.
+    """Print each source's answers as soon as they are ready; return the number of sources.
 
-    A remark on the source itself is always said, any other only the first time.
+    A remark on the source itself is always printed, any other only the first time.
     """
     from cod3s.decode.statement import remarks_on
 
-    said: set[str] = set()
+    printed: set[str] = set()
     answered = 0
     for answers in sets:
         answered += 1
         advance(1)
         for remark in answers.remarks:
-            if remark not in said:
+            if remark not in printed:
                 say(f"{answers.source[:60]}: {remark}")
-        said.update(set(answers.remarks) - set(remarks_on(answers.source)))
+        printed.update(set(answers.remarks) - set(remarks_on(answers.source)))
         print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
         sys.stdout.flush()
     return answered
 
 
 def _print_answers(answers: AnswerSet, verbose: bool) -> None:
-    """A table that fits 80 columns: number, answer and score; with `verbose` also what is known of the bins."""
+    """A table that fits 80 columns: number, answer and score; with `verbose` also the bins."""
     judged = any(answer.plausibility is not None for answer in answers)
     columns = ["#", "answer", "critic" if judged else "score"]
     held = any(answer.constraint for answer in answers)
     in_bins = any(answer.signature for answer in answers)
     signed = verbose and in_bins
     checked = (verbose or answers.settings["check"]) and any(answer.realised for answer in answers)
-    columns += ["made to hold"] if held else []
+    columns += ["must contain"] if held else []
     columns += ["signature", "its bin is like"] if signed else []
     columns += ["off by" if in_bins else "realised"] if checked else []
 

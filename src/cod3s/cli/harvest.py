@@ -79,7 +79,7 @@ def harvest(
             progress=meter,
         )
     for name in summary.empty:
-        say(f"{name} has no text in it")
+        say(f"{name} contains no text")
     if json:
         print_json({"output": str(output), **summary.as_record()})
     else:
@@ -127,7 +127,9 @@ def _print_check(path: Path, json: bool) -> None:
         return
     table = [(s.name, s.expected, s.found, s.right, _share(s.precision), _share(s.recall)) for s in scores]
     columns = ("pattern", "expected", "found", "right", "precision", "recall")
-    print_table("The harvest against its labels", columns, table, f"{path.name} | {len(passages)} passages")
+    print_table(
+        "Harvested pairs, compared with the labels", columns, table, f"{path.name} | {len(passages)} passages"
+    )
 
 
 def _share(value: float | None) -> str:

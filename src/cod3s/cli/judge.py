@@ -13,7 +13,7 @@ from cod3s.errors import UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.judge.study.design import Made
+    from cod3s.judge.study.design import NewStudy
 
 
 def new(
@@ -21,8 +21,8 @@ def new(
         list[Path], typer.Argument(help="Files or folders of answers: the JSON lines of `cod3s generate --json`.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create.")],
-    name: Annotated[str, typer.Option(help="The title that raters see; default the folder's name.")] = "",
-    raters: Annotated[int, typer.Option(min=1, help="Raters per item; the paper has 4.")] = 4,
+    name: Annotated[str, typer.Option(help="The title that raters see; by default, the folder's name.")] = "",
+    raters: Annotated[int, typer.Option(min=1, help="Raters per item; 4 in the paper.")] = 4,
     per_rater: Annotated[int, typer.Option(min=1, help="Items per rater, without checks.")] = 50,
     top: Annotated[
         list[str] | None, typer.Option(help="Rated answers per source: 3, or cod3s=10 for one system; repeatable.")
@@ -31,15 +31,15 @@ def new(
         Path | None, typer.Option(help="Questions whose right and wrong alternatives are mixed in.")
     ] = None,
     gold: Annotated[
-        int | None, typer.Option(min=1, help="How many of them; default those that the outputs answer.")
+        int | None, typer.Option(min=1, help="How many of them; by default, those that the outputs answer.")
     ] = None,
     checks: Annotated[int, typer.Option(min=0, help="Attention checks per rater.")] = 3,
-    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more.")] = 1,
+    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more than this.")] = 1,
     min_seconds: Annotated[
-        float, typer.Option(min=0, help="Exclude raters whose median time per item is lower.")
+        float, typer.Option(min=0, help="Exclude raters whose median time per item is below this.")
     ] = 1.0,
     min_gold_gap: Annotated[
-        float | None, typer.Option(help="Exclude raters who score right less than this above wrong.")
+        float | None, typer.Option(help="Exclude raters who score right ones less than this above wrong ones.")
     ] = None,
     instructions: Annotated[
         Path | None, typer.Option(help="Text that raters read first; there is a default.")
@@ -48,13 +48,13 @@ def new(
         list[str] | None,
         typer.Option(help='Statement of your own relation: "reply={source} {target}"; repeatable.'),
     ] = None,
-    code: Annotated[str, typer.Option(help="The completion code; default random.")] = "",
-    seed: Annotated[int, seed_option("Seed of the order and of random choices.")] = SEED,
+    code: Annotated[str, typer.Option(help="The completion code; by default, a random one.")] = "",
+    seed: Annotated[int, seed_option("Seed for the order and all random choices.")] = SEED,
     json: JsonOption = False,
 ) -> None:
     """Create a blind study from stored outputs: every statement once, with systems, gold items and checks mixed.
 
-    What you fix here, such as the rule for exclusion, cannot be changed later. The admin token is printed once.
+    What you set here, such as the exclusion rule, cannot be changed later. The admin token is printed only once.
     """
     require_judge()
     from cod3s.files.disk import open_text
@@ -78,29 +78,29 @@ def new(
         completion_code=code,
         exclusion=Exclusion(max_failed_checks if checks else None, min_seconds or None, min_gold_gap),
     )
-    made = make_study(output, outputs, copa, design)
+    new_study = make_study(output, outputs, copa, design)
     if json:
-        print_json(_record(made, output))
+        print_json(_record(new_study, output))
     else:
-        _describe(made, output)
+        _describe(new_study, output)
 
 
 def serve(
     study: StudyArgument,
     host: Annotated[
-        str, typer.Option(help="0.0.0.0 lets others in; put an https proxy in front of it.")
+        str, typer.Option(help="0.0.0.0 is open to others; put an https proxy in front.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8001,
     allow_host: AllowHostOption = None,
     database: DatabaseOption = "",
     prolific: Annotated[
-        bool, typer.Option("--prolific", help="Admit only raters from Prolific, by its URL parameters.")
+        bool, typer.Option("--prolific", help="Admit only raters who come through Prolific's link.")
     ] = False,
     admin_token: Annotated[
-        bool, typer.Option("--admin-token", help="Print a new admin token, valid until this server ends.")
+        bool, typer.Option("--admin-token", help="Print a new admin token, valid until this server stops.")
     ] = False,
 ) -> None:
-    """Serve the pages of a study until ctrl-C; every rating is on the disk before its rater sees it as saved."""
+    """Serve the pages of a study until ctrl-C; a rating is shown as saved only once it is on disk."""
     require_judge()
     from cod3s.judge.collect.server import ServerOptions, serve_study
     from cod3s.judge.study.identities import new_token, token_hash
@@ -143,29 +143,29 @@ def _templates(texts: list[str]) -> dict[str, str]:
     return templates
 
 
-def _record(made: "Made", folder: Path) -> dict[str, object]:
+def _record(new_study: "NewStudy", folder: Path) -> dict[str, object]:
     from collections import Counter
 
-    study = made.study
+    study = new_study.study
     return {
         "study": str(folder),
-        "items": dict(Counter(item.kind for item in made.items)),
+        "items": dict(Counter(item.kind for item in new_study.items)),
         "raters_per_item": study.raters_per_item,
         "per_rater": study.per_rater,
-        "raters_needed": made.raters_needed,
+        "raters_needed": new_study.raters_needed,
         "completion_code": study.completion_code,
-        "admin_token": made.admin_token,
+        "admin_token": new_study.admin_token,
     }
 
 
-def _describe(made: "Made", folder: Path) -> None:
-    record = _record(made, folder)
+def _describe(new_study: "NewStudy", folder: Path) -> None:
+    record = _record(new_study, folder)
     items = record["items"]
     assert isinstance(items, dict)
     counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
-    study = made.study
-    say(f"{folder}: {len(made.items)} items ({counts}), {study.raters_per_item} raters per item")
-    say(f"needs at least {made.raters_needed} raters with {study.per_rater} items each")
+    study = new_study.study
+    say(f"{folder}: {len(new_study.items)} items ({counts}), {study.raters_per_item} raters per item")
+    say(f"needs at least {new_study.raters_needed} raters with {study.per_rater} items each")
     say(f"completion code: {study.completion_code}")
-    say(f"admin token, shown only this once: {made.admin_token}")
+    say(f"admin token, shown only once: {new_study.admin_token}")
     say(f"next: cod3s judge serve {folder}")

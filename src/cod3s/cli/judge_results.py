@@ -11,9 +11,9 @@ import typer
 from cod3s.cli.evaluate import print_cells
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import ForceOption, JsonOption, seed_option
-from cod3s.errors import Cod3sError, UsageError, did_you_mean, require, require_all
+from cod3s.errors import Cod3sError, require, require_all
 from cod3s.files.disk import require_new
-from cod3s.options import SEED
+from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
     from cod3s.judge.collect.rating_store import Store
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
 DatabaseOption = Annotated[
     str,
-    typer.Option("--database", help="Store of the ratings, such as postgresql://user@host/name; default a file."),
+    typer.Option(
+        "--database", help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file."
+    ),
 ]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
@@ -31,7 +33,7 @@ IMPORTS = ("mturk", "potato", "csv")
 
 @dataclass(frozen=True)
 class OpenStudy:
-    """A study with its items and its open store."""
+    """A study with its items and its open store of ratings."""
 
     study: "Study"
     items: "list[Item]"
@@ -72,9 +74,9 @@ def export(
     mturk: a page with variables and a CSV of HITs. potato: items and a config. prolific: the description of the
     study and a list of whom to pay (with Prolific ids). csv, parquet: every rating, with pseudonyms for raters.
     """
-    _known(to, EXPORTS, "--to")
+    find_name("format", to, EXPORTS)
     if output.resolve() == study.resolve():
-        raise Cod3sError("an export into the folder of the study could overwrite it", hint="choose another folder")
+        raise Cod3sError("an export into the study's folder could overwrite it", hint="choose another folder")
     require_new(output, force)
     with open_study(study, database) as opened:
         written = _export(opened, to, output, per_hit, url)
@@ -95,7 +97,7 @@ def import_(
     json: JsonOption = False,
 ) -> None:
     """Import ratings from another platform, all or none; importing a file twice adds nothing."""
-    _known(origin, IMPORTS, "--from")
+    find_name("format", origin, IMPORTS)
     from cod3s.judge.exchange.incoming import import_ratings
     from cod3s.judge.exchange.mturk import read_results
     from cod3s.judge.exchange.potato import read_annotations
@@ -103,16 +105,19 @@ def import_(
 
     readers = {"mturk": read_results, "potato": read_annotations, "csv": read_ratings}
     with open_study(study, database) as opened:
-        done = import_ratings(
+        imported = import_ratings(
             opened.store, opened.study, opened.items, readers[origin](results), skip_bad=skip_bad
         )
-    for row in done.bad:
+    for row in imported.bad:
         say(f"skipped, {row}")
     if json:
-        bad = [{"place": row.location, "reason": row.reason} for row in done.bad]
-        print_json({"ratings": done.ratings, "added": done.added, "raters": done.raters, "bad": bad})
+        bad = [{"place": row.location, "reason": row.reason} for row in imported.bad]
+        print_json({"ratings": imported.ratings, "added": imported.added, "raters": imported.raters, "bad": bad})
     else:
-        say(f"{done.ratings} ratings of {done.raters} raters, {done.added} of them new, {len(done.bad)} skipped")
+        say(
+            f"{imported.ratings} ratings of {imported.raters} raters, {imported.added} of them new, "
+            f"{len(imported.bad)} skipped"
+        )
 
 
 def analyse(
@@ -120,12 +125,12 @@ def analyse(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for the page, the figure and the tables.")
     ] = None,
-    seed: Annotated[int, seed_option("Seed of the bootstrap.")] = SEED,
+    seed: Annotated[int, seed_option("Seed for the bootstrap.")] = SEED,
     database: DatabaseOption = "",
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and which differences are real.
+    """Analyse the ratings: the paper's table 4 and figure 2, agreement, raters, and significant differences.
 
     Raters are excluded only by the rule that the study fixed before collection; the figures of everyone are shown
     as well.
@@ -147,11 +152,11 @@ def analyse(
 
 def simulate(
     study: StudyArgument,
-    raters: Annotated[int, typer.Option(min=1, help="Simulated raters.")] = 12,
+    raters: Annotated[int, typer.Option(min=1, help="How many raters to simulate.")] = 12,
     noise: Annotated[float, typer.Option(min=0, help="Standard deviation of a rating, in scores.")] = 0.8,
     bias: Annotated[float, typer.Option(min=0, help="Standard deviation between raters.")] = 0.4,
     careless: Annotated[int, typer.Option(min=0, help="How many of them answer at random.")] = 0,
-    seed: Annotated[int, seed_option("Seed of all random choices.")] = SEED,
+    seed: Annotated[int, seed_option("Seed for all random choices.")] = SEED,
     database: DatabaseOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -171,25 +176,20 @@ def simulate(
                 hint="use another database: --database sqlite:///rehearsal.sqlite",
             )
         crowd = Crowd(raters=raters, noise=noise, bias=bias, careless=careless, seed=seed)
-        made = simulate_ratings(opened.study, opened.items, crowd)
-        opened.store.add(made.raters, made.ratings)
+        simulated = simulate_ratings(opened.study, opened.items, crowd)
+        opened.store.add(simulated.raters, simulated.ratings)
     if json:
-        truth = {"levels": dict(made.levels), "alpha": made.alpha}
-        print_json({"raters": len(made.raters), "ratings": len(made.ratings), **truth})
+        truth = {"levels": dict(simulated.levels), "alpha": simulated.alpha}
+        print_json({"raters": len(simulated.raters), "ratings": len(simulated.ratings), **truth})
         return
-    say(f"{len(made.ratings)} SIMULATED ratings of {len(made.raters)} raters")
-    say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in made.levels.items()))
-    say("expected alpha of all raters: " + ("undefined" if made.alpha is None else f"{made.alpha:.2f}"))
+    say(f"{len(simulated.ratings)} SIMULATED ratings of {len(simulated.raters)} raters")
+    say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in simulated.levels.items()))
+    say("expected alpha of all raters: " + ("undefined" if simulated.alpha is None else f"{simulated.alpha:.2f}"))
 
 
 def require_judge() -> None:
     """Fail early if an optional library is missing."""
     require_all("judge", "pyarrow", "sqlalchemy", "fastapi", "uvicorn")
-
-
-def _known(name: str, names: tuple[str, ...], option: str) -> None:
-    if name not in names:
-        raise UsageError(f"unknown value {name!r} for {option}", hint=did_you_mean(name, names))
 
 
 def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The table of all commands, and the root command that turns errors into a message with a way out."""
+"""The table of all commands, and the root command, which turns errors into a message and a hint."""
 
 import inspect
 import logging
@@ -32,7 +32,7 @@ from cod3s.errors import Cod3sError, UsageError
 
 app = typer.Typer(
     name="cod3s",
-    help="k answers that mean different things: semantic signatures, bins, and what is built on them.",
+    help="Get k answers that mean different things, with semantic signatures and bins.",
     epilog='Start with: cod3s generate effect "the power went out during dinner"',
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -51,9 +51,9 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
-    debug: bool = typer.Option(False, "--debug", help="On an error, print the whole traceback."),
+    debug: bool = typer.Option(False, "--debug", help="On an error, print the full traceback."),
 ) -> None:
     global _debug  # noqa: PLW0603 - read by main() after the command has failed
     _debug = debug
@@ -126,7 +126,7 @@ def _add(to: typer.Typer, commands: Commands, prefix: str = "") -> None:
 
 
 def _help(command: Callable[..., None]) -> str:
-    """The docstring with a line per paragraph, so that it breaks where the terminal ends."""
+    """The docstring with a line per paragraph, so that it wraps at the terminal's width."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
@@ -139,8 +139,8 @@ for _name, _about, _commands in _GROUPS:
 
 
 def main() -> None:
-    """Run the command line: exit code 0 done, 1 a clear error, 2 wrong usage, 130 Ctrl-C."""
-    # Libraries that call basicConfig for themselves would otherwise print their remarks among ours.
+    """Run the command line; exit code 0 for success, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
+    # Libraries that call basicConfig themselves would otherwise mix their messages with ours.
     logging.basicConfig(level=logging.WARNING)
     try:
         app()
@@ -161,7 +161,7 @@ def _explain(error: Exception) -> None:
     elif isinstance(error, OSError):
         message, hint = (
             f"the operating system refused: {error}",
-            "check that the path exists, is writable and has room",
+            "check that the path exists, is writable and has free space",
         )
     else:
         message, hint = f"{type(error).__name__}: {error}", "this is a bug in cod3s; --debug shows where"

@@ -29,7 +29,7 @@ def print_table(
 ) -> None:
     """A table on stdout, as wide as the terminal; long cells wrap, except in the columns named in `whole`.
 
-    Many columns that do not fit without breaking words are stacked: a line per cell.
+    If many columns do not fit without breaking words, they are stacked: a line per cell.
     """
     from rich import box
     from rich.console import Console
@@ -54,7 +54,7 @@ def print_table(
 
 
 def _narrowest(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """The width below which a table breaks words: the longest word of each column, and the space around it."""
+    """The width below which a table breaks words: the longest word of each column and the space around it."""
     from rich.cells import cell_len
 
     texts_by_column = zip(names, *cells, strict=True)
@@ -90,7 +90,7 @@ def progress(label: str, total: int | None) -> Iterator[Progress]:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[int, int, float, float], None]]:
-    """The live line of a training run: it is told step, last step, pairs per second and loss."""
+    """The live line of a training run: called with step, last step, pairs per second and loss."""
     with _bar("{task.fields[rate]:.0f} pairs/s, loss {task.fields[loss]:.3f}") as bar:
         if bar is None:
             yield lambda *_: None
@@ -101,7 +101,7 @@ def training_progress() -> Iterator[Callable[[int, int, float, float], None]]:
 
 @contextmanager
 def _bar(*more: str) -> Iterator[Any]:
-    """A bar of the rich library with some more columns of text, or None when stderr is not a terminal."""
+    """A progress bar from rich with extra columns of text, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -33,12 +33,12 @@ def seed_option(help: str, **more: Any) -> Any:
     return typer.Option("--seed", min=0, max=MAX_SEED, help=help, **more)
 
 
-SeedOption = Annotated[int, seed_option(f"Seed of the hyperplanes; {SEED} is the original's.")]
+SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
 CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists already.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
 BundleOption = Annotated[
     Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
 ]
@@ -62,13 +62,13 @@ def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[...,
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**given: Any) -> None:
-            values = {name: given.pop(name, None) for name in declared}
+        def run(**arguments: Any) -> None:
+            values = {name: arguments.pop(name, None) for name in declared}
             values = {name: value for name, value in values.items() if value is not None}
             for name, value in values.items():
                 if problem := declared[name].problem(value, _flags(declared[name])[0].partition("/")[0]):
                     raise UsageError(*problem)
-            command(**given, **{_PARAMETER: values})
+            command(**arguments, **{_PARAMETER: values})
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():
@@ -116,4 +116,4 @@ def numbers(text: str, option: str) -> list[int]:
     try:
         return sorted({int(part) for part in text.split(",")})
     except ValueError:
-        raise UsageError(f"{option} takes whole numbers with commas between them, not {text!r}") from None
+        raise UsageError(f"{option} takes whole numbers separated by commas, not {text!r}") from None

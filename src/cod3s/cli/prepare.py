@@ -24,14 +24,14 @@ PairsArgument = Annotated[
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
 EngineOption = Annotated[
     Literal["local", "ray"],
-    typer.Option("--engine", help="On this machine, or on a Ray cluster.", rich_help_panel=_WHERE),
+    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_WHERE),
 ]
 WorkersOption = Annotated[
     int, typer.Option("--workers", min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
 ]
 MemoryOption = Annotated[
     str,
-    typer.Option("--memory", help="Memory for sorting, which spills the rest to disk.", rich_help_panel=_WHERE),
+    typer.Option("--memory", help="Memory for sorting; the rest spills to disk.", rich_help_panel=_WHERE),
 ]
 
 
@@ -47,7 +47,7 @@ def prepare(
 ) -> None:
     """Filter, de-duplicate, split, embed and sign pairs: a corpus that `cod3s train` reads.
 
-    Resumes where a killed run stopped; does nothing where the corpus is finished.
+    Continues where a killed run stopped; does nothing if the corpus is finished.
     """
     require_all("corpus", "pyarrow", "duckdb")
     from cod3s.corpus import prepare as prepare_corpus

@@ -1,4 +1,4 @@
-"""`cod3s run`: type sentence after sentence; the model stays loaded and answers appear as they are made."""
+"""`cod3s run`: type one sentence after another; the model stays loaded and answers appear as they come."""
 
 import sys
 from contextlib import suppress
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from cod3s.decode.generator import Generator
 
 _HELP = """\
-a sentence         answers to it
+a sentence         get answers to it
 :RELATION          answer with this relation from now on, such as :cause
 :k N               write N answers
-:like SENTENCE     write in the bin of this sentence; :like alone infers bins again
+:like SENTENCE     write in the bin of this sentence; :like alone goes back to inferred bins
 :help              show this
 :quit              leave (also Ctrl-D)"""
 

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from cod3s.selection import Selected, Selection
     from cod3s.selection.groups import Group
 
-_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value comes again
+_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value appears again
 
 TextFieldOption = Annotated[
-    str | None, typer.Option("--column", "--text-field", help="The column or field with the text; default `text`.")
+    str | None,
+    typer.Option("--column", "--text-field", help="The column or field with the text; by default, `text`."),
 ]
 ScorerOption = Annotated[
     Literal["critic"] | None,
-    typer.Option("--score-with", help="Score by plausibility instead: the critic of a bundle."),
+    typer.Option("--score-with", help="Score by plausibility instead, with a bundle's critic."),
 ]
 DuplicatesOption = Annotated[
     bool,
@@ -36,7 +37,9 @@ DuplicatesOption = Annotated[
 ]
 ScoreWeightOption = Annotated[
     float | None,
-    typer.Option("--score-weight", help="Weight of scores against diversity, 0 to below 1; auto 0.03, else 0.5."),
+    typer.Option(
+        "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
+    ),
 ]
 
 
@@ -50,7 +53,7 @@ def select(
     text_field: TextFieldOption = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     score_with: ScorerOption = None,
-    source_field: Annotated[str, typer.Option(help="critic: field of what the candidates answer.")] = "source",
+    source_field: Annotated[str, typer.Option(help="critic: field with what the candidates answer.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
     format: Annotated[
@@ -59,7 +62,9 @@ def select(
     show_duplicates: DuplicatesOption = False,
     min_hamming: Annotated[
         int | None,
-        typer.Option(min=0, help="Candidates within this many bits are duplicates; default a quarter of --bits."),
+        typer.Option(
+            min=0, help="Candidates within this many bits are duplicates; by default, a quarter of --bits."
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
@@ -72,7 +77,7 @@ def select(
 ) -> None:
     """Keep k candidates that mean different things: whole records, in the format they came in.
 
-    Without --score-field the order of the file is the ranking. --json prints a selection per group instead.
+    Without --score-field, the order of the file is the ranking. --json prints a selection per group instead.
     """
     from cod3s.encode import load_encoder
     from cod3s.selection import select as select_candidates
@@ -142,14 +147,14 @@ def _critic_scores(
 
 
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
-    """Pass the groups on, with a remark when a value comes again: only neighbouring records form a group."""
+    """Pass the groups on, with a remark when a value appears again: only adjacent records form a group."""
     seen: set[int] = set()
     told = False
     for group in groups:
         number = hash(str(group.value))
         if group_by is not None and number in seen and not told:
             line = group.candidates[0].row.line
-            say(f"{group_by} {group.value!r} comes again in line {line}: sort by it to have one group per value")
+            say(f"{group_by} {group.value!r} appears again in line {line}: sort by it to get one group per value")
             told = True
         if len(seen) < _MOST_REMEMBERED:
             seen.add(number)
@@ -184,7 +189,7 @@ def _print_header(table: "Table", more: bool) -> None:
 
 
 def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
-    """Print a record as it came, in its format; duplicates as a further field, or as lines with an =."""
+    """Print a record unchanged, in its format; duplicates as an extra field, or as lines with an =."""
     if table.kind == "lines":
         print("\n    = ".join([row.written, *(duplicates or ())]))
     elif table.kind != "jsonl":
@@ -204,7 +209,7 @@ def _print_cells(table: "Table", cells: list[str]) -> None:
 def _check_free(table: "Table", names: Any, line: int) -> None:
     if "duplicates" in names:
         raise FileFormatError(
-            f"{table.name}, line {line}: there is a field 'duplicates' already",
+            f"{table.name}, line {line}: there already is a field 'duplicates'",
             hint="use --json, which keeps the record and the duplicates apart",
         )
 

@@ -16,7 +16,7 @@ _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes
 
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", help="Also answer to this host name, for example that of a proxy; repeatable."),
+    typer.Option("--allow-host", help="Also accept this host name, such as that of a proxy; repeatable."),
 ]
 
 
@@ -53,7 +53,7 @@ def serve(
 
 
 def mcp(bundle: BundleOption = None) -> None:
-    """Serve the tools generate, select and sign by the Model Context Protocol, until stdin is closed."""
+    """Offer generate, select and sign as Model Context Protocol tools until stdin is closed."""
     require("mcp", "mcp")
     from cod3s.agents import make_server
 

@@ -39,7 +39,7 @@ def sign(
 ) -> None:
     """Sign sentences: bits, margin (|cosine| to the nearest hyperplane) and, for pairs, Hamming and cosine.
 
-    A margin near 0 marks a fragile signature: a small change of the sentence or of the arithmetic flips a bit.
+    A margin near 0 marks a fragile signature: a small change to the sentence, or rounding, can flip a bit.
     """
     from cod3s.encode import load_encoder
     from cod3s.files.tables import read_sentences

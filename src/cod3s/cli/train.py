@@ -14,12 +14,12 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="Defaults for the options that are not given: warm (if none is named), default (the recipe of the "
+        help="Defaults for options that are not given: warm (unless you name one), default (the recipe of the "
         "package's bundle; --init names its start), causal, frozen, paper, small, pretrained, tiny, tiny-warm.",
     ),
 ]
 MinutesOption = Annotated[
-    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this long.")
+    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this many minutes.")
 ]
 
 
@@ -63,7 +63,7 @@ def train(
             corpus, output, config, seconds=60 * max_minutes if max_minutes else None, resume=resume, report=report
         )
     if any(not (output / member / FINISHED).exists() for member in figures):
-        say("the time ran out before the training was finished: --resume continues it")
+        say("time ran out before training was finished: continue it with --resume")
     if json:
         print_json({"run": str(output), "figures": figures})
     else:
@@ -98,16 +98,16 @@ def export(
     quantization: Annotated[
         str, typer.Option(help="int8, float32, or int6 (causal models: smaller on disk).")
     ] = "int8",
-    name: Annotated[str, typer.Option(help="What the bundle is called; default the folder's name.")] = "",
-    licence: Annotated[str, typer.Option(help="Goes into the model card.")] = "",
+    name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
+    licence: Annotated[str, typer.Option(help="Licence for the model card.")] = "",
     about: Annotated[
-        Path | None, typer.Option(help="A Markdown file for the model card: data, known habits.")
+        Path | None, typer.Option(help="A Markdown file for the model card: data, known weaknesses.")
     ] = None,
     with_torch: Annotated[
         bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
     ] = False,
     word_graph: Annotated[
-        Path | None, typer.Option(help="The corpus of the run: add the graph of its words, for the system dpc.")
+        Path | None, typer.Option(help="The corpus of the run, to add its word graph for the system dpc.")
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -138,10 +138,12 @@ def export(
 
 
 def info(
-    bundle: Annotated[Path | None, typer.Argument(help="A bundle folder; default the one in the package.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Argument(help="A bundle folder; by default, the one in the package.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What a bundle is, and whether its files are still those that were exported."""
+    """Describe a bundle, and check that its files are unchanged since the export."""
     from dataclasses import asdict
 
     from cod3s.bundle import default_bundle, read_facts, sizes, verify

@@ -88,8 +88,10 @@ class _RayWorker:
         except Cod3sError as error:
             return json.dumps([type(error).__name__, error.message, error.hint])
         except OSError as error:
-            hint = "check that all workers can reach it and that it has space; then run again: it resumes"
-            return json.dumps(["LocationError", f"the system of a worker refused: {error}", hint])
+            hint = (
+                "check that all workers can reach it and that it has space, then run the command again to resume"
+            )
+            return json.dumps(["LocationError", f"the operating system of a worker refused: {error}", hint])
         return ""
 
 

@@ -63,7 +63,7 @@ def _repeated() -> Filter:
 
     return Filter(
         "repeated",
-        "both sides say the same, or at least half of a side's words are repetitions",
+        "both sides say the same thing, or at least half of a side's words are repetitions",
         f"source_bare = target_bare OR {either(loops)}",
     )
 

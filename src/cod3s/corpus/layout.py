@@ -53,16 +53,18 @@ class CorpusFolder:
         )
 
     def finished(self) -> Manifest | None:
-        """The manifest, if the corpus is finished and complete; another corpus in the same folder is an error."""
+        """The manifest, if the corpus is finished and complete; a different corpus in the folder is an error."""
         if not (self.location / NAME).exists():
             return None
         manifest = load_manifest(self.location)
         self._compare(asdict(manifest.config), [asdict(file) for file in manifest.inputs])
         for facts in manifest.relations.values():
-            for made in [*facts.shards, *([facts.bins] if facts.bins else [])]:
-                if (self.location / made.name).size() != made.bytes:
-                    missing = (self.location / made.name).url
-                    raise Cod3sError(f"{missing} is missing or damaged", hint="delete the folder, prepare again")
+            for file in [*facts.shards, *([facts.bins] if facts.bins else [])]:
+                if (self.location / file.name).size() != file.bytes:
+                    missing = (self.location / file.name).url
+                    raise Cod3sError(
+                        f"{missing} is missing or damaged", hint="delete the folder and prepare again"
+                    )
         return manifest
 
     def begin(self) -> None:
@@ -74,7 +76,7 @@ class CorpusFolder:
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
             raise Cod3sError(
-                f"{self.location.url} already holds files, but no corpus", hint="choose a new or an empty folder"
+                f"{self.location.url} already contains files, but no corpus", hint="choose a new or empty folder"
             )
         else:
             inputs = [asdict(file) for file in self.inputs]
@@ -104,6 +106,6 @@ class CorpusFolder:
             changed.append("the input files are different")
         if changed:
             raise Cod3sError(
-                f"{self.location.url} was made with another configuration: {'; '.join(changed)}",
+                f"{self.location.url} was made with a different configuration: {'; '.join(changed)}",
                 hint="choose another folder with -o, or delete this folder first",
             )

@@ -100,7 +100,7 @@ def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
     if split == "train":
         return "none were left for it", "give more pairs"
     if not getattr(config, split):
-        return f"it was prepared with --{split} 0", f"prepare it again with --{split} 100, say"
+        return f"it was prepared with --{split} 0", f"prepare it again with, for example, --{split} 100"
     if config.held_out != PrepareConfig.held_out:
         reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
         return (reason, "prepare it again without --held-out, so that whole groups of pairs are held out")
@@ -128,7 +128,7 @@ def load_manifest(corpus: Location) -> Manifest:
     file = corpus / NAME
     if not file.exists():
         raise Cod3sError(
-            f"there is no finished corpus in {corpus.url}", hint="run the same `cod3s prepare` again: it resumes"
+            f"there is no finished corpus in {corpus.url}", hint="run the same `cod3s prepare` again to resume"
         )
     try:
         content = file.read_json()
@@ -145,8 +145,8 @@ def check_format(format_number: object, corpus: Location) -> None:
     """Raise an error unless the corpus, finished or not, has the format of this version."""
     if format_number != FORMAT:
         raise FileFormatError(
-            f"the corpus in {corpus.url} has format {format_number}, this cod3s makes and reads format {FORMAT}",
-            hint="prepare the same pairs again into another folder",
+            f"the corpus in {corpus.url} has format {format_number}, but this version of cod3s uses {FORMAT}",
+            hint="prepare the same pairs again in another folder",
         )
 
 

@@ -1,7 +1,7 @@
 """Filters against the noise of harvested pairs: broken sentences, chat, copies, sensitive topics.
 
-The rules were written after reading pairs of thirteen corpora; docs/corpus.md shows what each removes. They favour
-precision: a rule that also removed many good pairs was narrowed or left out.
+The rules were written after reading pairs of thirteen corpora; docs/measured/corpus.md shows what each removes.
+They favour precision: a rule that also removed many good pairs was narrowed or left out.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ _OWN_TEXT = (
 def broken() -> Filter:
     return _a_side(
         "broken",
-        "a word or a contraction cut in two, speech cut off, or letters of a wrong encoding",
+        "a word or a contraction cut in two, speech cut off, or letters in a wrong encoding",
         r"\p{L}[-‐] \p{L}",
         r"--|\p{L}[-–—]$",
         r"(?i) (n['’]t|nt|['’](s|re|ve|ll|d|m))( |$)",
@@ -111,7 +111,7 @@ def headless() -> Filter:
 def filler() -> Filter:
     return _a_side(
         "filler",
-        "a side opens, goes on or ends with words that say nothing: well, I mean, you see",
+        "a side begins, continues or ends with filler words: well, I mean, you see",
         rf"(?i){_START}({_curly(_OPENERS)}){_AFTER}",
         rf"(?i)(^|[^\p{{L}}])({_curly(_FILLERS)})($|[^\p{{L}}])",
         rf"(?i), ({_curly(_TAGS)}){_END}",
@@ -173,7 +173,7 @@ def meta() -> Filter:
 
 
 def profanity() -> Filter:
-    return _unsuitable("profanity", "a swear word of a short list", lambda topic: topic == PROFANITY)
+    return _unsuitable("profanity", "a swear word from a short list", lambda topic: topic == PROFANITY)
 
 
 def sensitive() -> Filter:
@@ -186,7 +186,7 @@ def sensitive() -> Filter:
 
 
 def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
-    """Removes a pair if a side says what an answer must not say, even if the other side mentions it, too."""
+    """Removes a pair if a side says what an answer must not say, even if the other side mentions it as well."""
     rules = read_rules()
     stops = "|".join(rule.pattern for rule in rules.stops if about(rule.topic))
     keys = f" ({'|'.join(sorted({key for rule in rules.stops if about(rule.topic) for key in rule.keys}))}) "

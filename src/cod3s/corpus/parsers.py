@@ -106,7 +106,7 @@ def causalbank_parser(order: str) -> Parser:
 
 
 def _with_known_order(row: Row) -> Row | Damaged:
-    return row if row[2] in ORDERS else Damaged(f"the order is {row[2][:40]!r}, and must be because, so or empty")
+    return row if row[2] in ORDERS else Damaged(f"the order is {row[2][:40]!r}, but must be because, so or empty")
 
 
 def json_keys(line: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Prepare a corpus: turn files of pairs into a folder of signed shards with a manifest and bins.
 
-The three steps (sift, split, sign) leave their results in files that are written whole or not at all: a run that
-was killed continues where it stopped, and ends with the same bytes.
+The three steps (sift, split, sign) leave their results in files that are written completely or not at all: a run
+that was killed continues where it stopped and ends with the same bytes.
 """
 
 import shutil
@@ -49,7 +49,7 @@ def prepare(
     """The manifest of the corpus at `output`, and whether there was anything to do.
 
     A finished corpus of the same input and config is left alone, and an unfinished corpus is finished; a corpus of
-    another input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
+    a different input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
     files = find_files(paths)
@@ -65,7 +65,7 @@ def prepare(
     except duckdb.Error as error:
         raise Cod3sError(
             f"sorting the pairs failed: {error}",
-            hint=f"check that {output} has space for several times the input, and that --memory is like 2GB",
+            hint=f"check that {output} has space for several times the input, and that --memory looks like 2GB",
         ) from error
 
 
@@ -89,8 +89,8 @@ class _Run:
                 self._write_code(code, encoder, folder, scratch)
             relations = {}
             for relation in self._relations:
-                made = self._write_bins(relation, plan, folder, scratch, encoder, code)
-                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, made)
+                bins_file = self._write_bins(relation, plan, folder, scratch, encoder, code)
+                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, bins_file)
         manifest = Manifest(
             config=self._config,
             inputs=folder.inputs,
@@ -199,12 +199,12 @@ class _Run:
         train = [shard for shard in plan.shards if (shard.relation, shard.split) == (relation.name, "train")]
         if not (self._config.bins and train and encoder and code):
             return None
-        made, name = scratch / f"{relation.name}.sqlite", f"{relation.name}/bins.sqlite"
+        path, name = scratch / f"{relation.name}.sqlite", f"{relation.name}/bins.sqlite"
         with self._stage(f"bins of {relation.name}", None):
             vectors = read_vectors([folder.task(shard, True) for shard in train], encoder.dim)
-            build_bins(made, vectors, code, encoder.id, seed=self._config.seed)
-            _put(made, folder.location / name)
-        with open_bins(made) as bins:
+            build_bins(path, vectors, code, encoder.id, seed=self._config.seed)
+            _put(path, folder.location / name)
+        with open_bins(path) as bins:
             return file_facts(folder.location / name, name, bins.populated)
 
     def _facts(

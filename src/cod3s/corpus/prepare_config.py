@@ -24,12 +24,12 @@ class PrepareConfig:
     )
     filter: str = _pairs(
         "default",
-        "What is left out: paper, original, default, clean, none, or filters by name such as "
+        "Which pairs are left out: paper, original, default, clean, none, or filters by name such as "
         "empty,length:20,dangling.",
     )
-    limit: int | None = _splits(None, "The most pairs in train; all if not given.", least=1)
-    dev: int = _splits(4000, "The most pairs in dev.", least=0)
-    test: int = _splits(4000, "The most pairs in test.", least=0)
+    limit: int | None = _splits(None, "The maximum number of pairs in train; all if not given.", least=1)
+    dev: int = _splits(4000, "The maximum number of pairs in dev.", least=0)
+    test: int = _splits(4000, "The maximum number of pairs in test.", least=0)
     held_out: float = _splits(
         0.02,
         "The share of the pairs that dev may come from, up to 0.25; test gets the same share.",
@@ -46,7 +46,9 @@ class PrepareConfig:
     )
     code: str = _signatures("random", "random, or a folder made by `cod3s codes fit`.")
     bits: int = _signatures(BITS, "Bits per signature.", least=1, most=MAX_BITS, flags=("--bits", "-b"))
-    seed: int = seed_option("Seed of the hyperplanes; the default is the original's.", panel="Signatures")
+    seed: int = seed_option(
+        "Seed for the hyperplanes; the default is that of the original code.", panel="Signatures"
+    )
     bins: bool = _signatures(True, "Also write the bins of the targets.")
 
     def __post_init__(self) -> None:

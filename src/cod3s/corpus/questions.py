@@ -1,7 +1,7 @@
 """Read evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSON lines.
 
 A file is recognised by its content. A question that cannot be read is an error, because nobody would notice an
-evaluation on half of a set.
+evaluation on half a set.
 """
 
 import codecs
@@ -47,10 +47,10 @@ def read_questions(path: str | Path) -> list[Question]:
     else:
         raise FileFormatError(
             f"{file.url}, line 1: not a known format of questions",
-            hint="known are COPA's XML, and the JSONL of SuperGLUE's COPA and of e-CARE",
+            hint="known formats are COPA's XML, and the JSONL of SuperGLUE's COPA and of e-CARE",
         )
     if not questions:
-        raise FileFormatError(f"{file.url} holds no questions")
+        raise FileFormatError(f"{file.url} contains no questions")
     return questions
 
 
@@ -93,7 +93,7 @@ class _Layout:
             raise ValueError("the premise or an alternative is not text")
         answer = record.get("label")
         if answer is not None and (type(answer) is not int or answer not in range(len(self.alternatives))):
-            raise ValueError(f"the label is {answer!r}, and must be 0 or 1")
+            raise ValueError(f"the label is {answer!r}, but must be 0 or 1")
         premise, *alternatives = texts
         return Question(str(record[self.id]), premise, _direction(record[self.asked]), tuple(alternatives), answer)
 
@@ -126,7 +126,7 @@ def _read_xml(file: Location) -> Iterator[Question]:
         content = stream.read(MAX_XML_BYTES + 1)
     if len(content) > MAX_XML_BYTES:
         raise FileFormatError(
-            f"{file.url} has more than {MAX_XML_BYTES >> 20} MB, too much for a set of questions"
+            f"{file.url} is larger than {MAX_XML_BYTES >> 20} MB, which is too much for a set of questions"
         )
     items = _Items()
     parser = expat.ParserCreate()
@@ -191,7 +191,7 @@ def _question(attributes: dict[str, str], fields: dict[str, str]) -> Question:
         raise ValueError("an item needs <p>, <a1> and <a2>, each with text")
     answer = attributes.get("most-plausible-alternative")
     if answer not in ("1", "2", None):
-        raise ValueError(f"the most plausible alternative is {answer!r}, and must be 1 or 2")
+        raise ValueError(f"the most plausible alternative is {answer!r}, but must be 1 or 2")
     premise, *alternatives = texts
     return Question(
         attributes.get("id", ""),

@@ -1,6 +1,6 @@
 """Read pairs from Parquet, TSV, CSV, JSON lines or CausalBank's text as Arrow batches.
 
-A file is recognised by its content; of its name only .gz and .zst count. Every row is either in a batch or
+A file is recognised by its content; only .gz and .zst in its name matter. Every row is either in a batch or
 reported with its line, so that no pair is lost silently.
 """
 
@@ -85,7 +85,7 @@ class Reader:
                         rows.append(row)
                 yield from _batches(rows)
         if parse is None:
-            raise FileFormatError(f"{self.file.url} is empty", hint="leave it out, or make it again")
+            raise FileFormatError(f"{self.file.url} is empty", hint="leave it out, or create it again")
 
     def _recognise(self, line: str | Damaged, number: int) -> tuple[Parser, bool]:
         """How the file's lines are read, and whether this first line is a header."""
@@ -111,7 +111,7 @@ class Reader:
         doubled = sorted({name for name in header if header.count(name) > 1 and name})
         if doubled:
             raise FileFormatError(
-                f"{self.file.url}, line {number}: there are two columns {doubled[0]!r}",
+                f"{self.file.url}, line {number}: two columns are called {doubled[0]!r}",
                 hint="rename or remove one of them",
             )
         for names in self.names:
@@ -127,7 +127,7 @@ class Reader:
     def _unknown(self, number: int, reason: str) -> FileFormatError:
         return FileFormatError(
             f"{self.file.url}, line {number}: not a known format of pairs; {reason}",
-            hint="known are Parquet, JSONL, TSV and CSV with a header, and CausalBank's two folders",
+            hint="known formats are Parquet, JSONL, TSV and CSV with a header, and CausalBank's two folders",
         )
 
     def _report(self, where: str, reason: str, tally: Tally) -> None:
@@ -175,13 +175,15 @@ def find_files(paths: Sequence[str]) -> list[Location]:
     files: list[Location] = []
     for path in paths:
         if path == "-":
-            raise Cod3sError("pairs are read more than once, so not from a pipe", hint="save them to a file first")
+            raise Cod3sError(
+                "pairs are read more than once, so they cannot come from a pipe", hint="save them to a file first"
+            )
         location = locate(path)
         if not location.exists():
             raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
         inside = location.files() if location.is_folder() else [location]
         if not inside:
-            raise Cod3sError(f"the folder {path} has no files in it")
+            raise Cod3sError(f"the folder {path} contains no files")
         files += inside
     return files
 

@@ -70,12 +70,13 @@ def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
 def _custom_relation(name: str, template: str) -> Relation:
     if not name.isidentifier() or not name.isascii():
         raise UsageError(
-            f"{name!r} cannot name a relation", hint="use letters, digits and _, such as `reply` or `caption`"
+            f"{name!r} cannot be the name of a relation",
+            hint="use letters, digits and _, such as `reply` or `caption`",
         )
     if not template:
         raise UsageError(
             f"the relation {name!r} needs a template",
-            hint='for example --template "{source} {target}"; built in are effect, cause and both',
+            hint='for example --template "{source} {target}"; effect, cause and both are built in',
         )
     try:
         fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]

@@ -1,4 +1,4 @@
-"""The third step of `prepare`: sign a shard, and keep the vectors of its targets where bins are wanted.
+"""The third step of `prepare`: sign a shard, and keep the vectors of its targets if bins are wanted.
 
 Both sides are signed: a target's signature is what a model is asked to infer, a source's what the `inverse` role
 of the other relation starts from (appendix B: a model learns from pairs worded in its direction of inference).

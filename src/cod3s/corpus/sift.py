@@ -48,7 +48,7 @@ class Sifter:
         self._connection = connect()
 
     def __call__(self, file: Location, relation: Relation, part: Location) -> Sifted:
-        """Write the kept rows to `part`.parquet and the counts to `part`.json, unless they are there already."""
+        """Write the kept rows to `part`.parquet and the counts to `part`.json, unless they already exist."""
         facts = part.with_suffix(".json")
         if facts.exists():
             return Sifted(**facts.read_json())

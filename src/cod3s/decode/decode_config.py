@@ -34,7 +34,7 @@ class DecodeConfig:
 
     signature_search: Literal["beam", "exact"] = _stage_1(
         "beam",
-        "How signatures are searched: a beam as in the paper, or exactly, the true best of all 2^bits.",
+        "How signatures are searched: with a beam as in the paper, or exactly: the true best of all 2^bits.",
     )
     signature_beam: int = _stage_1(100, "How many signatures are searched for and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
@@ -49,7 +49,7 @@ class DecodeConfig:
     )
     apart: Literal["relax", "refill", "strict"] = _stage_1(
         "relax",
-        "If too few signatures lie that far apart: relax lowers --min-hamming step by step, refill takes the best "
+        "If too few signatures are that far apart: relax lowers --min-hamming step by step, refill takes the best "
         "of the rest, strict writes fewer answers.",
     )
 
@@ -58,11 +58,11 @@ class DecodeConfig:
     beam: int = _stage_2(8, "Width of each bin's beam.", **_COUNT)
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
     top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
-    temperature: float = _stage_2(1.0, "Temperature of sampling; more is bolder.", above=0, most=100)
+    temperature: float = _stage_2(1.0, "Sampling temperature; higher is bolder.", above=0, most=100)
     rerank_sentences: Literal["auto", "critic", "mmi", "none"] = _stage_2(
         "auto",
         "How sentences are ranked: critic asks how plausible each is, mmi how well it predicts the source; "
-        "auto takes the critic if the bundle has one.",
+        "auto uses the critic if the bundle has one.",
     )
     free_samples: int = _stage_2(
         0,
@@ -70,11 +70,11 @@ class DecodeConfig:
         least=0,
         most=1000,
     )
-    free_temperature: float = _stage_2(0.5, "Temperature of those samples; more is bolder.", above=0, most=100)
+    free_temperature: float = _stage_2(0.5, "Temperature of those samples; higher is bolder.", above=0, most=100)
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
     # The paper's 0.3 loses sight of the source (docs/decoding.md).
     sentence_weight: float = _stage_2(
-        1.0, "How much mmi counts in that ranking (λy); more is more specific to the source.", **_WEIGHT
+        1.0, "How much mmi counts in that ranking (λy); higher is more specific to the source.", **_WEIGHT
     )
     normalise: Literal["text", "original"] = _stage_2(
         "text", "Scores are means over the tokens of the text, or, as in the original, of the signature too."
@@ -99,7 +99,7 @@ class DecodeConfig:
         "Leave out answers that the critic finds implausible, even if fewer than k remain; or show all of them.",
         flags=("--drop/--all",),
     )
-    check: bool = _choice(False, "Sign the answers, and show how many bits they are off their bin.")
+    check: bool = _choice(False, "Sign the answers, and show how many bits each is off its bin.")
     faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
         "auto",
         "Choose by the candidates' signatures: rerank takes the nearest to the bin, filter drops those beyond "
@@ -112,22 +112,22 @@ class DecodeConfig:
         "critic.",
     )
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
-    bit_weight: float = _choice(0.2, "weigh: what each bit off the bin costs.", **_WEIGHT)
+    bit_weight: float = _choice(0.2, "weigh: the cost of each bit off the bin.", **_WEIGHT)
     nearness_weight: float = _choice(
-        2.0, "weigh: what the cosine to the nearest answer of an earlier bin costs.", **_WEIGHT
+        2.0, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
     )
     free_cost: float = _choice(
         0.4,
-        "weigh: what it costs a sentence to be a free sample, which is bolder than what a search finds.",
+        "weigh: the cost of being a free sample, which is bolder than a sentence that a search finds.",
         **_WEIGHT,
     )
     unfiltered: bool = _choice(
         False,
-        "For research: also give answers that insult, are sexual, or explain an event by what a person is, which "
+        "For research: also give answers that insult, are sexual, or explain an event by a person's traits, which "
         "are otherwise left out.",
         flags=("--unfiltered",),
     )
-    seed: int = seed_option("Seed of sampling.", panel="Stage 2: which sentences")
+    seed: int = seed_option("Seed for sampling.", panel="Stage 2: which sentences")
 
     # Appendix B of the paper
     baseline_beam: int = _baseline(30, "Width of the beam, or how many samples.", **_COUNT)

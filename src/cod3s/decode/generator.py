@@ -37,8 +37,8 @@ def load(
 
     `compute` is the number type of the engine: `float32`, `int8`, or `auto`, which is int8 for language models,
     where it is faster, and float32 for the small seq2seq models.
-    `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up other settings on the same
-    sources.
+    `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up trying other settings on
+    the same sources.
     """
     folder = default_bundle() if path is None else Path(path)
     return Generator(folder, encoder=encoder, threads=threads, compute=compute, remember=remember)
@@ -58,7 +58,7 @@ class Generator:
     ) -> None:
         self.folder, self._encoder = folder, encoder
         if threads is not None and threads < 1:
-            raise UsageError(f"{threads} threads cannot decode", hint="choose 1 or more, or leave it out")
+            raise UsageError(f"cannot decode with {threads} threads", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
         self.models = open_models(folder, threads, compute, remember=remember)
 
@@ -167,7 +167,9 @@ class Generator:
         """
         chosen, config = self._configured(relation, k, system, options)
         if isinstance(sources, str):
-            raise SentenceError("one source was given where many are needed", hint="use generate, or give a list")
+            raise SentenceError(
+                "one source was given, but a list is needed", hint="use generate, or put it in a list"
+            )
         if batch < 1:
             raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
         for block in in_batches(sources, batch):
@@ -192,9 +194,9 @@ class Generator:
         """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
         Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
-        idle and the first answers come early (docs/decoding.md has figures). The set equals what
+        idle and the first answers come early. The set equals what
         `generate` gives, up to rounding of scores. Samples for a bin depend on the bins drawn before it, and
-        one-stage systems write all answers in a single search: in both cases all answers come together.
+        one-stage systems write all answers in a single search: in both cases, all answers come at once.
         """
         chosen, config = self._configured(relation, k, system, options)
         asked = self._batch([(check_source(source), signatures)], relation, chosen, config)
@@ -230,7 +232,7 @@ class Generator:
         return with_auto_decided(self.models, batch) if system.kind == COD3S else batch
 
     def _helpers(self, config: DecodeConfig) -> tuple[Signer | None, Judge | None]:
-        """The signer and the judge of the candidates, where the options ask for them."""
+        """The signer and the judge of the candidates, if the options ask for them."""
         signer = self.signer if config.needs_encoder else None
         return signer, self.judge if config.rerank_sentences == "critic" else None
 
@@ -248,7 +250,7 @@ class Generator:
         unsigned = batch.system.kind in (SENTENCES, TORCH)
         model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
         if model.engine.cuts(batch.sources[position]):
-            batch.remarks[position].append("the source is longer than the model reads: its end was left out")
+            batch.remarks[position].append("the source is longer than the model can read: its end was left out")
         return batch.answer_set(position, answers, bundle=self.facts.name)
 
     # Short forms
@@ -262,7 +264,7 @@ class Generator:
         return self.generate(source, "cause", k, options=options)
 
     def plausibility(self, source: str, relation: str, targets: Sequence[str]) -> list[float]:
-        """How plausible each target is as an answer to the source, from 0 to 1, by the bundle's critic."""
+        """How plausible each target is as an answer to the source, from 0 to 1; the bundle's critic decides."""
         self.require_relation(relation)
         source = check_source(source)
         pairs = [Pair(relation, source, check_source(target)) for target in targets]

@@ -23,7 +23,7 @@ AUTO = "auto"
 
 
 class Words(Protocol):
-    """What decoding needs from a vocabulary; `Vocabulary` has it all."""
+    """What decoding needs from a vocabulary; `Vocabulary` provides it."""
 
     signature: SignatureTokens
 

@@ -77,7 +77,7 @@ def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> li
     suitable = keep_suitable(batch.config, batch.texts[position], written)
     if len(suitable) < batch.config.k:
         remarks = batch.remarks[position]
-        remarks.append(f"{len(suitable)} answers were found, {batch.config.k} asked for")
+        remarks.append(f"only {len(suitable)} of {batch.config.k} answers were found")
         if len(suitable) < len(written):
             remarks.append(f"{len(written) - len(suitable)} of {len(written)} answers were not {SUITABLE}")
     return suitable[: batch.config.k]

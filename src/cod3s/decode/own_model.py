@@ -1,7 +1,7 @@
-"""The two stages on a user's seq2seq model of transformers, without a bundle.
+"""The two stages on a user's own seq2seq model from transformers, without a bundle.
 
 The model was fine-tuned on targets that begin with a signature (`TwoStage.target`). Stage 1 lets it write k
-signatures that lie apart, stage 2 the best sentence after each. Needs the extra `train`.
+signatures that are far apart, stage 2 the best sentence after each. Needs the extra `train`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _SYSTEM = System("two-stage", COD3S)
 class SignatureProcessor:
     """A logits processor: first a fixed lead, a signature and a separator; after them no more signature tokens.
 
-    `allowed[i]` are the ids that may stand i positions after the decoder's start token. Pass it to `generate` of
+    `allowed[i]` are the ids that may come i positions after the decoder's start token. Pass it to `generate` of
     transformers, with `renormalize_logits=True` where probabilities over signatures should sum to 1.
     """
 
@@ -81,7 +81,7 @@ class TwoStage:
         return f"{written}{self.separator} {clean(text)}"
 
     def prefix(self, signature: str) -> list[int]:
-        """The decoder ids that force a signature: `generate(decoder_input_ids=…)` goes on with the sentence."""
+        """The decoder ids that force a signature: `generate(decoder_input_ids=…)` continues with the sentence."""
         return [*self._start, *self._words.encode_signature(signature)]
 
     def processor(self) -> SignatureProcessor:
@@ -112,7 +112,7 @@ class TwoStage:
     ) -> list[tuple[str, float]]:
         """Stage 2: for each signature the best sentence after it and its mean log-probability per token."""
         if beam < 2:
-            raise Cod3sError(f"a beam of {beam} was asked for", hint="choose 2 or more")
+            raise Cod3sError(f"the beam is {beam}", hint="choose 2 or more")
         config = DEFAULT.with_values(beam=beam, max_tokens=max_tokens)
         (bins,) = write_candidates(self._writer, [check_source(source)], [signatures], config)
         return [(bin[0].text, bin[0].forward) if bin else ("", float("-inf")) for bin in bins]
@@ -120,9 +120,9 @@ class TwoStage:
     def generate(
         self, source: str, k: int | None = None, *, relation: str = "", options: DecodeConfig = DEFAULT
     ) -> AnswerSet:
-        """Both stages, with the options of `cod3s.load(…).generate`: k signatures that lie apart, a sentence each.
+        """Both stages, with the options of `cod3s.load(…).generate`: k signatures far apart, a sentence each.
 
-        `relation` is only noted in the result. There is no backward model, so `auto` does not rerank.
+        `relation` only appears in the result. There is no backward model, so `auto` does not rerank.
         """
         config = options if k is None else options.with_values(k=k)
         for stage in ("rerank_signatures", "rerank_sentences"):
@@ -146,7 +146,7 @@ class _OwnModels:
     has_critic: bool = False
 
     def plain(self, relation: str) -> RoleModel:
-        raise UsageError("this model writes no sentence without a signature", hint="set free_samples to 0")
+        raise UsageError("this model writes no sentences without a signature", hint="set free_samples to 0")
 
     def signature(self, relation: str) -> RoleModel:
         return self.writer
@@ -165,7 +165,7 @@ class _OwnModels:
 
 
 class _TokenizerWords:
-    """A tokenizer of transformers as the vocabulary of the two stages."""
+    """A transformers tokenizer as the vocabulary of the two stages."""
 
     def __init__(self, tokenizer: Any, tokens: SignatureTokens, separator: str, names: Mapping[str, str]) -> None:
         self._tokenizer, self.signature = tokenizer, tokens
@@ -175,7 +175,7 @@ class _TokenizerWords:
         missing = [name for name in (*self.names.values(), *separators) if name not in known]
         if missing:
             raise Cod3sError(
-                f"the tokenizer lacks {len(missing)} of the tokens that write signatures, {missing[0]!r} first",
+                f"the tokenizer is missing {len(missing)} tokens that write signatures, such as {missing[0]!r}",
                 hint="add_signature_tokens(model, tokenizer, tokens) adds them; then fine-tune the model",
             )
         self._ids = {name: known[theirs] for name, theirs in self.names.items()}
@@ -210,7 +210,7 @@ def add_signature_tokens(model: Any, tokenizer: Any, tokens: SignatureTokens, se
 
 
 def _reader(tokenizer: Any) -> Reader:
-    """Reads whole sources: it is up to the user how much the model can take."""
+    """Reads whole sources: the user has to know how much the model can take."""
 
     def read(text: str) -> list[int]:
         return list(tokenizer(text)["input_ids"])

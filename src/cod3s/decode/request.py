@@ -27,7 +27,7 @@ class Batch:
     relation: str
     system: System
     config: DecodeConfig
-    texts: list[str]  # the sources as they were given, cleaned
+    texts: list[str]  # the user's sources, cleaned
     sources: list[str]  # the sources in the form that models read
     wanted: list[WantedSignatures]
     remarks: list[list[str]]
@@ -72,8 +72,8 @@ def check_source(source: str) -> str:
     """The source as a single clean line; an error if it is empty, too long or not text."""
     if isinstance(source, str) and len(source) > MAX_CHARACTERS:
         raise SentenceError(
-            f"a source of {len(source)} characters was given, at most {MAX_CHARACTERS} are read",
-            hint="give a single sentence; a file with a sentence per line goes to --input",
+            f"the source has {len(source)} characters, but only {MAX_CHARACTERS} are allowed",
+            hint="give a single sentence; use --input for a file with one sentence per line",
         )
     return clean(source)
 
@@ -83,8 +83,8 @@ def in_batches(
 ) -> Iterator[list[tuple[str, WantedSignatures]]]:
     """Checked sources with their signatures, `size` at a time; those before a bad source come before its error."""
     batch: list[tuple[str, WantedSignatures]] = []
-    for number, asked in enumerate(sources, 1):
-        source, signatures = asked if isinstance(asked, tuple) else (asked, None)
+    for number, entry in enumerate(sources, 1):
+        source, signatures = entry if isinstance(entry, tuple) else (entry, None)
         try:
             batch.append((check_source(source), signatures))
         except SentenceError as error:

@@ -151,7 +151,7 @@ def _mmi_if(model: RoleModel | None, meaning: str, remarks: list[str]) -> str:
 def _need(model: RoleModel | None, models: Models, relation: str, meaning: str, stage: str) -> RoleModel:
     if model is None:
         raise BundleError(
-            f"MMI needs {meaning}, and {models.label} has no model of it for {relation!r}",
+            f"MMI needs {meaning}, but {models.label} has no model of it for {relation!r}",
             hint=f"choose none for rerank {stage}, or train the inverse relation too",
         )
     return model

@@ -43,7 +43,7 @@ def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature
 
 
 def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
-    """The k best-ranked signatures that lie apart, for each source at these positions."""
+    """The k best-ranked signatures that are far enough apart, for each source at these positions."""
     sources = [batch.sources[position] for position in positions]
     rows = find_signatures(models.signature(batch.relation), sources, batch.config)
     rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
@@ -93,8 +93,8 @@ def keep_signatures_apart(
 ) -> list[ChosenSignature]:
     """The best k that the Hamming rule keeps (section 4); `remarks` says if it was relaxed or kept fewer.
 
-    Where more bins than answers are asked for, they are added only as far as they lie apart, too: whichever k of
-    them give the answers, those obey the rule.
+    If more bins than answers are asked for, the extra bins must be far enough apart, too: whichever k of them give
+    the answers, those obey the rule.
     """
     signatures = [chosen.signature for chosen in ranking]
     apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
@@ -104,7 +104,7 @@ def keep_signatures_apart(
             f"these differ in more than {apart.min_hamming}"
         )
     if len(apart.kept) < config.k:
-        remarks.append(f"{len(apart.kept)} signatures were found, {config.k} asked for")
+        remarks.append(f"only {len(apart.kept)} of {config.k} signatures were found")
     spare = keep_apart(signatures, apart.min_hamming, config.bins, "strict") if config.bins > config.k else apart
     rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[: config.bins]
     return [ranking[row] for row in rows]
@@ -175,7 +175,7 @@ class _Trie:
                 prefixes.append(Hypothesis(tokens, -cost, len(tokens)))
             elif not prefixes:
                 self.signatures.append(Hypothesis(tokens, -cost, len(tokens)))
-            else:  # a prefix that is about to be expanded may still hold a better signature
+            else:  # a prefix that is about to be expanded may still lead to a better signature
                 whole.append((cost, tokens))
         for node in whole:
             heappush(self._heap, node)
@@ -196,7 +196,7 @@ def _rank_against_bins(
     file = models.bins(relation)
     if file is None:
         raise BundleError(
-            f"{models.label} has no bins of {relation!r}, which `prior` needs",
+            f"{models.label} has no bins for {relation!r}, which `prior` needs",
             hint="choose --rerank-signatures mmi or none",
         )
     with file as bins:

@@ -9,8 +9,8 @@
 | …-faithful | each bin's candidate with the nearest signature; needs the encoder |
 | …-weighed | each bin's best by score, signature, and distance from the answers before it |
 | s2s | one beam of 30 over sentences |
-| s2s-sigs | one beam of 30 over signatures with sentences; the signature is taken off |
-| s2s-rs | 30 samples among the 30 likeliest tokens, the likeliest samples first |
+| s2s-sigs | one beam of 30 over signatures with sentences; the signature is removed |
+| s2s-rs | 30 samples from the 30 likeliest tokens, the likeliest samples first |
 | dbs, dpc | diverse beam search; lexical constraints: they run on the torch weights |
 """
 
@@ -50,7 +50,7 @@ COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed senten
 
 @dataclass(frozen=True)
 class System:
-    """A kind of decoding and the options that its name decides; an `oracle` is told its signatures."""
+    """A kind of decoding and the options that its name decides; an `oracle` is given its signatures."""
 
     name: str
     kind: str
@@ -113,7 +113,7 @@ def _parse(name: str) -> System | None:
         return _NAMED[name]
     parts = _GRAMMAR.fullmatch(name)
     oracle = parts is not None and parts["signatures"] == "oracle"
-    if parts is None or (oracle and parts["near"]):  # an oracle's signatures need not lie apart
+    if parts is None or (oracle and parts["near"]):  # an oracle's signatures need not be far apart
         return None
     values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
     if parts["near"]:

@@ -11,7 +11,7 @@ ENCODERS = {
     "static": "averaged word vectors, 256-d, in the base install, tens of thousands of sentences per second",
     "fast": "all-MiniLM-L6-v2 (or fast:FOLDER) on CTranslate2 in float32, with the same bits as sbert",
     "fast-int8": "the same in int8: faster, but some bits flip (see docs/encoders.md)",
-    "sbert": "all-MiniLM-L6-v2 (or sbert:NAME, sbert:FOLDER) run by sentence-transformers",
+    "sbert": "all-MiniLM-L6-v2 (or sbert:NAME, sbert:FOLDER) run with sentence-transformers",
 }
 
 

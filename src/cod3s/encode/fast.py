@@ -114,7 +114,7 @@ def _user_model(folder: Path) -> tuple[Path, str]:
     if not folder.is_dir():
         raise EncoderError(
             f"the fast backend needs a model folder, but {folder} does not exist",
-            hint="use --encoder sbert:NAME for a model of the Hugging Face hub",
+            hint="use --encoder sbert:NAME for a model on the Hugging Face hub",
         )
     _require_mean_pooling(folder)
     digest = sha256(weights_file(folder))
@@ -129,7 +129,7 @@ def _key(folder: Path, digest: str) -> str:
 
 
 def _convert(folder: Path, cached: Path, digest: str) -> Path:
-    """Convert into `cached`, all or nothing, with the checksum of the result beside it."""
+    """Convert into `cached`, all or nothing, with the checksum of the result next to it."""
     with replaced_folder(cached) as partial:
         convert_encoder(folder, partial)
         copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")

@@ -1,6 +1,6 @@
 """Take the sentence encoder out of a seq2seq engine model that was built on it.
 
-Such a model carries the whole encoder, so its answers can be signed where the encoder itself is not installed.
+Such a model carries the whole encoder, so its answers can be signed even if the encoder itself is not installed.
 """
 
 import json

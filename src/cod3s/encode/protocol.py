@@ -10,7 +10,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """Encodes sentences as unit vectors. `id` names model, weights and backend: signatures of two ids differ."""
+    """Encodes sentences as unit vectors. `id` names model, weights and backend: signatures depend on all three."""
 
     @property
     def id(self) -> str: ...

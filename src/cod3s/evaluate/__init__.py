@@ -1,4 +1,4 @@
-"""Evaluation: figures, tables, plots and a report for systems of a bundle, or for anybody's stored outputs.
+"""Evaluation: figures, tables, plots and a report for systems of a bundle, or for any stored outputs.
 
 from cod3s.evaluate import evaluate
 summary = evaluate("copa-dev.xml", bundle="bundle/", limit=100, output="report/")
@@ -14,7 +14,7 @@ __all__ = ["Summary", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the public names on first use, so that the light modules of this room stay light."""
+    """Load the public names on first use, so that importing a light module of this package stays fast."""
     if name not in __all__:
         raise AttributeError(f"module 'cod3s.evaluate' has no attribute {name!r}")
     from cod3s.evaluate import evaluation

@@ -15,7 +15,7 @@ _SKIPPED = ("intervals", "near_best", "by_rank", "by_bin_size")
 def compare_reports(a: Path, b: Path) -> tuple[Table, dict[str, tuple[Any, Any]]]:
     """Every figure that both reports have, with the difference; and the settings in which they differ.
 
-    Figures are bold if their intervals do not overlap. Different settings make figures that do not compare.
+    Figures are bold if their intervals do not overlap. Figures made with different settings cannot be compared.
     """
     first, second = (_read(path) for path in (a, b))
     rows = []
@@ -34,7 +34,7 @@ def compare_reports(a: Path, b: Path) -> tuple[Table, dict[str, tuple[Any, Any]]
 def _read(path: Path) -> Any:
     content = read_json(path / METRICS if path.is_dir() else path)
     if not isinstance(content, dict) or not isinstance(content.get("systems"), dict):
-        raise FileFormatError(f"{path} does not hold the figures of an evaluation")
+        raise FileFormatError(f"{path} does not contain the figures of an evaluation")
     return content
 
 

@@ -43,7 +43,7 @@ from cod3s.options import SEED
 from cod3s.records import AnswerSet
 
 BARRED = ("relevance", "backward_pmi")
-"""Scorers whose values compare across sources, so that the same bar serves a whole relation."""
+"""Scorers whose values are comparable across sources, so that one bar serves a whole relation."""
 SIZES = (3, 10)
 """The paper's set sizes."""
 
@@ -71,12 +71,12 @@ def evaluate(
     `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, the default
     system and the paper's run, as far as the bundle (by default the one in the package) has their models.
     `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
-    there. `encoder` is only for outputs without a bundle, which brings an encoder. `remark` gets lines for the
+    there. `encoder` is only for outputs without a bundle, which has its own. `remark` gets lines for the
     user, and `stage` shows how far each stage is.
     """
     if not sizes or min(sizes) < 1:
         raise UsageError(f"a set of {min(sizes, default=0)} answers cannot be scored", hint="--sets 3,10")
-    asked = [read_data(Path(path), relation) for path in questions]
+    question_sets = [read_data(Path(path), relation) for path in questions]
     items = read_data(Path(data), relation).first(limit) if data is not None else None
     with ExitStack() as stack:
         if output is not None:
@@ -103,7 +103,14 @@ def evaluate(
         else:
             raise UsageError("there is nothing to evaluate", hint="give data to answer, or stored outputs")
         summary = evaluate_outputs(
-            answers, chosen, judges, sizes=sizes, seed=seed, more_questions=asked, inference=inference, stage=stage
+            answers,
+            chosen,
+            judges,
+            sizes=sizes,
+            seed=seed,
+            more_questions=question_sets,
+            inference=inference,
+            stage=stage,
         )
         if output is not None:
             with stage("writing the report", None):
@@ -131,8 +138,8 @@ def evaluate_outputs(
 ) -> Summary:
     """Every figure of every system. What systems share (vectors, scores of pairs) is computed once for all."""
     sets = [answers for answered in systems.values() for answers in answered]
-    asked = [source for source in (data, *more_questions) if source.questions]
-    pairs = answer_pairs(sets) + [pair for source in asked for pair in question_pairs(source.questions)]
+    question_sets = [source for source in (data, *more_questions) if source.questions]
+    pairs = answer_pairs(sets) + [pair for source in question_sets for pair in question_pairs(source.questions)]
     texts = {text for pair in pairs for text in (pair.source, pair.target)}
     whole = statements(sets, judges.templates)
     with stage("embedding", len(texts) + len(set(whole))) as progress:
@@ -161,7 +168,9 @@ def evaluate_outputs(
         data={"name": data.name, "sha256": data.sha256, "items": data.counts},
         seed=seed,
         choices=tuple(
-            choice for source in asked for choice in score_choices(source.name, source.questions, judged, seed)
+            choice
+            for source in question_sets
+            for choice in score_choices(source.name, source.questions, judged, seed)
         ),
         inference=inference,
     )

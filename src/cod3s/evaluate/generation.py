@@ -48,7 +48,7 @@ class Named:
 def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> list[Named]:
     """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
 
-    `cod3s` leaves out unsuitable answers, as users meet it; the others are unfiltered, as in the paper.
+    `cod3s` leaves out unsuitable answers, which is what users see; the others are unfiltered, as in the paper.
     """
     options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
     own_options = find_preset(preset or DEFAULT_PRESET).with_values(k=k, seed=seed)
@@ -84,7 +84,7 @@ def check_run(folder: Path, run: dict[str, Any]) -> None:
         differing = sorted(name for name in {*before, *run} if before.get(name) != run.get(name))
         if differing:
             raise Cod3sError(
-                f"{folder} holds outputs with different {' and '.join(differing)}",
+                f"{folder} contains outputs with different {' and '.join(differing)}",
                 hint="choose another folder, or remove this one",
             )
     else:

@@ -54,7 +54,9 @@ class EvaluationData:
 def read_data(path: Path, relation: str = "") -> EvaluationData:
     """The items of `path`; `relation` is for sources whose file does not name it."""
     if str(path) == "-":
-        raise UsageError("data is read more than once, so not from a pipe", hint="save it to a file first")
+        raise UsageError(
+            "data is read more than once, so it cannot come from a pipe", hint="save it to a file first"
+        )
     digest = sha256(path) if path.is_file() else ""
     questions: tuple[Question, ...] = ()
     kind = kind_of(path)

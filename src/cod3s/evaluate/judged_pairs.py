@@ -26,7 +26,7 @@ Judged = Mapping[Pair, PairScores]
 
 
 class TextVectors:
-    """The vectors of all `texts` by an encoder, each text encoded once."""
+    """The vectors of all `texts` from an encoder; each text is encoded once."""
 
     def __init__(self, encoder: Encoder, texts: Iterable[str], progress: Progress = lambda _: None) -> None:
         self.encoder = encoder

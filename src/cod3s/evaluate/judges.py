@@ -22,7 +22,7 @@ _REMEMBERED = 1_000_000  # hypotheses per model: systems and settings share thei
 
 @dataclass(frozen=True)
 class Judges:
-    """An encoder, maybe a second encoder, a code that signs, and a model that scores likelihoods."""
+    """An encoder, perhaps a second encoder, a code that signs, and a model that scores likelihoods."""
 
     encoder: Encoder
     second: Encoder | None = None

@@ -58,7 +58,9 @@ def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData 
         return EvaluationData("stored outputs", "", tuple(Item(*key) for key in answered))
     kept = tuple(item for item in data.items if (item.relation, item.source) in answered)
     if not kept:
-        raise Cod3sError(f"the outputs answer no source of {data.name}", hint="give the data that they answer")
+        raise Cod3sError(
+            f"the outputs do not answer any source of {data.name}", hint="give the data that they answer"
+        )
     return EvaluationData(data.name, data.sha256, kept, data.questions)
 
 

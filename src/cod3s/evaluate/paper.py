@@ -1,4 +1,4 @@
-"""The paper's published figures, for orientation beside ours; they come from its own models, data and encoder.
+"""The paper's published figures, to compare with ours; they come from its own models, data and encoder.
 
 Weir, Sedoc and Van Durme, "COD3S: Diverse Generation with Discrete Semantic Signatures", EMNLP 2020; COPA dev,
 100 sources per relation. System names are ours.

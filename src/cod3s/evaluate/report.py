@@ -81,7 +81,7 @@ def report_line(summary: Summary) -> str:
 def headlines(summary: Summary) -> list[str]:
     """The systems with the best figures of each relation, a sentence per question."""
     size = max(summary.settings["sets"])
-    asked = (
+    questions = (
         (f"most diverse answers ({size}-sets, cosine distance)", Column(str(size), "semantic"), "{:.3f}"),
         ("most distinct answers of ten", Column("distinct", "0.1"), "{:.2f}"),
         (f"most relevant answers ({size}-sets, cosine to the source)", Column(str(size), "relevance"), "{:.3f}"),
@@ -89,7 +89,7 @@ def headlines(summary: Summary) -> list[str]:
     return [
         f"{title_of(relation)}, {question}: {answer}"
         for relation in summary.relations
-        for question, column, form in asked
+        for question, column, form in questions
         if (answer := _best(summary, relation, column, form))
     ]
 

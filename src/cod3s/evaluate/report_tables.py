@@ -96,7 +96,7 @@ def all_tables(summary: Summary) -> list[Table]:
 
 
 def diversity_table(summary: Summary, size: int) -> Table:
-    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, beside the published ones."""
+    """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, next to the published ones."""
     published = DIVERSITY.get(str(size), {})
     columns = ["system"]
     for relation in summary.relations:
@@ -178,14 +178,14 @@ def more_table(summary: Summary, size: int, relation: str) -> Table:
         f"said (answers are equivalent if the cosine of their statements is above {1 - EQUIVALENCE_DISTANCE:g}); "
         f"utility: new classes only, each later answer discounted by {PATIENCE:g}; both after NoveltyBench. "
         "Relevance: cosine of source and answer; log p(source): per token, given the answer, by the model of the "
-        "other relation; PMI: the same minus that of the source alone."
+        "opposite relation; PMI: the same minus that of the source alone."
     )
     columns = ("system", "cosine", *(name for _, name, _ in shown))
     return Table(f"More on {size}-sets, {title_of(relation)}", note, columns, tuple(rows))
 
 
 def fidelity_table(summary: Summary) -> Table:
-    """Whether answers lie in the bins that they were written for."""
+    """Whether answers are in the bins that they were written for."""
     rows = []
     for system, relations in summary.systems.items():
         for relation, scores in relations.items():

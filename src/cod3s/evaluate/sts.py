@@ -13,6 +13,7 @@ from cod3s.encode import Encoder, Vectors
 from cod3s.errors import FileFormatError, SentenceError, UsageError, require
 from cod3s.files.disk import open_text, replaced_file
 from cod3s.files.tables import MAX_FIELD
+from cod3s.options import find_name
 from cod3s.signatures import SEED, Code, hamming, itq_code, median_code, pack, random_code
 from cod3s.text import clean
 
@@ -74,7 +75,7 @@ def read_sts(path: Path) -> StsData:
                 rejected.append((rows.line_num, str(error)))
     if len(pairs) < 2:
         raise FileFormatError(
-            f"{path} holds {len(pairs)} scored pairs, at least 2 are needed",
+            f"{path} has {len(pairs)} scored pairs, but at least 2 are needed",
             hint="the tab-separated release has the score in column 5; the comma form is sentence,sentence,score",
         )
     return StsData(tuple(pairs), tuple(rejected))
@@ -128,10 +129,9 @@ def sts_rows(
 
 def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callable[[int], Code]:
     """A function from a length to the code; random and median codes are drawn once and cut."""
+    find_name("code", kind, ("random", "median", "itq"))
     if kind == "itq":
         return lambda bits: itq_code(vectors, bits, seed)
-    if kind not in ("random", "median"):
-        raise UsageError(f"no code is called {kind!r}", hint="choose from random, median, itq")
     code = (
         random_code(longest, vectors.shape[1], seed) if kind == "random" else median_code(vectors, longest, seed)
     )

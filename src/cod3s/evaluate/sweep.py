@@ -1,8 +1,8 @@
 """Sweeps: what a decoding option does to diversity, fidelity and plausibility (appendix D of the paper).
 
 Every setting becomes a point; those on the Pareto front of diversity and plausibility are marked. The first
-bundle's encoder and models judge all points, so that they compare; only fidelity is measured by each bundle
-itself.
+bundle's encoder and models judge all points, so that they can be compared; only fidelity is measured with each
+bundle's own encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -122,8 +122,8 @@ def sweep(
     quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in scored) else "relevance"
     front = pareto_front([(point.figures["semantic"] or 0.0, point.figures[quality] or 0.0) for point in scored])
     points = tuple(replace(point, on_front=position in front) for position, point in enumerate(scored))
-    made = {**first.settings, "systems": {"base": asdict(base)}}
-    return Sweep(made, report_line(first), quality, points)
+    facts = {**first.settings, "systems": {"base": asdict(base)}}
+    return Sweep(facts, report_line(first), quality, points)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:

@@ -21,6 +21,7 @@ from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
+from cod3s.options import find_name
 from cod3s.train.config import TrainConfig
 from cod3s.train.training_run import Member, members
 
@@ -47,10 +48,7 @@ def export(
     `about` is Markdown for the model card: where the data came from, what the model is bad at.
     `word_graph` is the corpus that the run was trained on: the graph of its words is added under words/.
     """
-    if quantization not in QUANTIZATIONS:
-        raise UsageError(
-            f"no quantization is called {quantization!r}", hint=f"choose {' or '.join(QUANTIZATIONS)}"
-        )
+    find_name("quantization", quantization, QUANTIZATIONS)
     facts = read_json(run / "config.json")
     config = TrainConfig.from_record(facts["config"])
     if with_torch and SHAPES[config.shape].causal:
@@ -148,7 +146,7 @@ def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_same_corpus(corpus: Path, trained_on: str) -> None:
-    """An error unless the run was trained on this corpus: a graph of other pairs would know other words."""
+    """Raise an error unless the run was trained on this corpus: other pairs would give a graph of other words."""
     manifest = existing_file(corpus / MANIFEST)
     if sha256(manifest) != trained_on:
         raise Cod3sError(
@@ -232,5 +230,6 @@ Licence: {bundle.training["licence"] or "not stated; ask whoever made the bundle
 
 ## Limits
 
-It writes what its corpus makes likely, which is not always true, kind or sensible. Read before you use.
+It writes what its corpus makes likely, which is not always true, kind or sensible. Read what it writes before you
+use it.
 """

@@ -1,6 +1,6 @@
 """Reword a bundle's bins: the counts stay, and the model's sentences replace those of the training corpus.
 
-The new bundle can be published where the training sentences cannot.
+The new bundle can be published even if the training sentences cannot.
 """
 
 import shutil

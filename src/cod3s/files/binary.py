@@ -43,7 +43,7 @@ def refuse_binary(start: bytes, name: str) -> None:
     """Raise an error that says what the file `name` is if its first bytes are those of a binary format."""
     for signature, kind, hint in (*_SIGNATURES, *_archives(start)):
         if start.startswith(signature):
-            raise FileFormatError(f"{name} is {kind}, and text was needed", hint=hint)
+            raise FileFormatError(f"{name} is {kind}, but text is needed", hint=hint)
 
 
 def _archives(start: bytes) -> list[tuple[bytes, str, str]]:

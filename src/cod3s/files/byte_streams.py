@@ -50,7 +50,7 @@ class CountedBytes(io.RawIOBase):
         if self._max_line_bytes is not None and self._line_bytes > self._max_line_bytes:
             raise FileFormatError(
                 f"{self._name} has a line of more than {self._max_line_bytes >> 20} MB",
-                hint="check that it is text with line ends",
+                hint="check that it is text with line breaks",
             )
 
 

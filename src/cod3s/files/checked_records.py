@@ -10,9 +10,9 @@ Record = TypeVar("Record")
 
 
 def parse_record(kind: type[Record], content: Any) -> Record:
-    """The dataclass `kind` with the values of a JSON object; a TypeError or ValueError says which does not fit."""
+    """The dataclass `kind` with the values of a JSON object; an error names a value that does not fit."""
     if not isinstance(content, dict):
-        raise TypeError("a JSON object was needed")
+        raise TypeError("a JSON object is needed")
     hints = _hints(cast(Hashable, kind))
     if unknown := sorted(set(content) - set(hints)):
         raise TypeError(f"it has an unknown field {unknown[0]!r}")
@@ -42,7 +42,7 @@ def _checked(value: Any, kind: Any, name: str) -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise TypeError(f"{name} is {type(value).__name__}, and must be {kind.__name__}")
+        raise TypeError(f"{name} is {type(value).__name__}, but must be {kind.__name__}")
     if kind is str:
         value.encode()  # JSON can hold half of a surrogate pair, which no file or database accepts
     return value

@@ -53,7 +53,7 @@ def stream_sha256(stream: BinaryIO) -> str:
 def existing_file(path: Path) -> Path:
     """`path` itself; an error if there is no file."""
     if path.is_dir():
-        raise Cod3sError(f"{path} is a folder, and a file was needed")
+        raise Cod3sError(f"{path} is a folder, but a file is needed")
     if not path.is_file():
         raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
     return path
@@ -106,9 +106,9 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
     if mark:
         require_own(path, mark)
         if Path.cwd().is_relative_to(path):
-            raise Cod3sError(f"{path} is the folder you are in", hint="change to another folder first")
+            raise Cod3sError(f"{path} is the current folder", hint="change to another folder first")
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Folders of our own may be made twice at once, such as conversions in the cache: the last stays.
+    # Our own folders, such as conversions in the cache, may be made twice at once: the last one stays.
     with sole_writer(path) if mark else nullcontext(False) as is_sole:
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
         try:
@@ -125,16 +125,16 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
 def require_own(path: Path, mark: str) -> None:
     """Raise an error if `path` holds anything but a folder of the kind that has a file called `mark`."""
     if path.exists() and not path.is_dir():
-        raise Cod3sError(f"{path} is a file, and a folder was needed", hint="name another folder")
+        raise Cod3sError(f"{path} is a file, but a folder is needed", hint="name another folder")
     if path.is_dir() and any(path.iterdir()) and not (path / mark).is_file():
         raise Cod3sError(
-            f"{path} holds other files (there is no {mark} in it), so it is not replaced",
+            f"{path} contains other files (and no {mark}), so it is not replaced",
             hint="name a folder that is new, empty or of this kind",
         )
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what killed runs left beside a folder, now that it is complete."""
+    """Remove what killed runs left next to a folder, now that it is complete."""
     leftover = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.(part|old)")
     for other in path.parent.iterdir():
         if leftover.fullmatch(other.name):
@@ -194,11 +194,13 @@ def read_json(path: Path) -> Any:
 def parse_json(content: bytes, name: str) -> Any:
     """The JSON value in the content of the file `name`, of at most MAX_JSON_BYTES."""
     if len(content) > MAX_JSON_BYTES:
-        raise FileFormatError(f"{name} has more than {MAX_JSON_BYTES >> 20} MB, too much for this kind of file")
+        raise FileFormatError(
+            f"{name} is larger than {MAX_JSON_BYTES >> 20} MB, which is too much for this kind of file"
+        )
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # also for text that is not UTF-8, and endless digits
-        raise FileFormatError(f"{name} does not hold valid JSON: {error}") from error
+        raise FileFormatError(f"{name} does not contain valid JSON: {error}") from error
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:

@@ -75,7 +75,7 @@ def _decode_line(line: bytes | None) -> str | Damaged:
     if line is None:
         return Damaged(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
     if b"\0" in line:
-        return Damaged("the line holds a NUL byte")
+        return Damaged("the line contains a NUL byte")
     try:
         return line.removesuffix(b"\r").decode()
     except UnicodeDecodeError as error:

@@ -100,7 +100,7 @@ class Location:
             raise
 
     def start(self) -> bytes:
-        """The first bytes of the file, unpacked: enough to recognise its format."""
+        """The first bytes of the file, unpacked, which are enough to recognise its format."""
         with self.opened() as stream:
             return stream.read(START_BYTES)
 

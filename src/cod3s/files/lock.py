@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 def sole_writer(folder: Path) -> Iterator[bool]:
     """Hold `folder` alone; an error if another run on this machine holds it.
 
-    The lock is on a hidden file beside the folder, because a folder may be replaced as a whole. The file is
-    removed at the end; after a crash it stays, but its lock does not. Where files cannot be locked, a warning says
+    The lock is on a hidden file next to the folder, because a folder may be replaced as a whole. The file is
+    removed at the end; after a crash it stays, but its lock does not. If files cannot be locked, a warning says
     so, and the block is entered with False.
     """
     folder = folder.resolve()
@@ -31,7 +31,7 @@ def sole_writer(folder: Path) -> Iterator[bool]:
         descriptor = _acquire(path)
     except BlockingIOError as error:
         raise Cod3sError(
-            f"another run is writing into {folder}", hint="wait until it has ended, or choose another folder"
+            f"another run is writing into {folder}", hint="wait until it has finished, or choose another folder"
         ) from error
     except OSError as error:  # a folder that cannot be written, or a file system without locks
         _log.warning("%s cannot be locked (%s): do not start a second run into it", folder, error)

@@ -1,4 +1,4 @@
-"""SQLite files that describe themselves: written all or nothing, and read without trust in their content."""
+"""SQLite files that describe themselves: written all or nothing, and read without trusting their content."""
 
 import json
 import sqlite3
@@ -54,7 +54,7 @@ class SqliteFile(Generic[Facts]):
                     database.commit()
             except sqlite3.OperationalError as error:
                 raise cls.error(
-                    f"{path} cannot be written: {error}", hint="check that the disk has room"
+                    f"{path} cannot be written: {error}", hint="check that the disk has free space"
                 ) from error
 
     def __enter__(self: Self) -> Self:

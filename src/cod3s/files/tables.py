@@ -56,7 +56,7 @@ class Table:
     def field(self, name: str) -> Callable[[Row], Any]:
         """A function that returns a field of a row; None for a JSON object without it."""
         if self.kind == "lines":
-            raise FileFormatError(f"{self.name} holds bare lines, which have no field {name!r}")
+            raise FileFormatError(f"{self.name} contains plain lines, which have no field {name!r}")
         if self.kind == "jsonl":
             return lambda row: row.record.get(name)
         if name not in self.header:
@@ -88,7 +88,7 @@ class Table:
                 continue
             if len(cells) != len(self.header):
                 raise FileFormatError(
-                    f"{self.name}, line {number}: {len(cells)} cells, the header has {len(self.header)}"
+                    f"{self.name}, line {number}: {len(cells)} cells, but the header has {len(self.header)}"
                 )
             yield Row(number, cells)
 
@@ -126,7 +126,7 @@ def read_sentences(path: Path, column: str | None = None, skipped: Progress = la
     """
     if column is None and (kind := kind_of(path)):
         raise FileFormatError(
-            f"{path} is a table by its name ({kind})", hint="name the field to read with --column"
+            f"{path} is a table, judging by its name ({kind})", hint="name the field to read with --column"
         )
     with open_text(path) as stream:
         for cell in stream if column is None else read_column(stream, path, column):

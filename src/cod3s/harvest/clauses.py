@@ -1,6 +1,6 @@
-"""Test whether a side of a causal statement can stand as a clause.
+"""Test whether a side of a causal statement is a clause.
 
-The tests are cheap on purpose (word lists and word endings, no parser): a doubtful side is refused.
+The tests are cheap on purpose (word lists and word endings, no parser); a doubtful side is refused.
 """
 
 import re
@@ -66,12 +66,12 @@ Test = Callable[[Side, Limits], object]  # true where the side fails
 
 
 def clause_fault(text: str, limits: Limits) -> str | None:
-    """Why `text` cannot stand as a clause, or None when it can."""
+    """Why `text` is not a clause, or None if it is."""
     return _first_failed(_CLAUSE_TESTS, Side(text), limits)
 
 
 def phrase_fault(text: str, limits: Limits) -> str | None:
-    """Why `text` cannot stand as a noun phrase, or None when it can."""
+    """Why `text` is not a noun phrase, or None if it is."""
     return _first_failed(_PHRASE_TESTS, Side(text), limits)
 
 

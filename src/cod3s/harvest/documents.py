@@ -66,7 +66,7 @@ def _parquet_texts(path: Path, column: str) -> Iterator[str]:
                     f"{path} has no column {column!r}", hint=did_you_mean(column, file.schema_arrow.names)
                 )
             if not (arrow.types.is_string(field) or arrow.types.is_large_string(field)):
-                raise FileFormatError(f"{path}: column {column!r} holds {field}, and text was needed")
+                raise FileFormatError(f"{path}: column {column!r} holds {field}, but text is needed")
             for batch in file.iter_batches(batch_size=256, columns=[column]):
                 for text in batch.column(0):
                     yield (text.as_py() or "") + "\n\n"

@@ -49,7 +49,7 @@ def _pauses(cue: str, name: str, example: str) -> Pattern:
 
 
 def _joins(cue: str, name: str, example: str, **more: Any) -> Pattern:
-    """The cue stands between its sides: "first CUE second"."""
+    """The cue is between its sides: "first CUE second"."""
     return Pattern(cue, name=name, example=example, **more)
 
 

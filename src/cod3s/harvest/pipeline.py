@@ -1,4 +1,4 @@
-"""Harvest causal pairs from files into a table of pairs, on several processes and in flat memory."""
+"""Harvest causal pairs from files into a table of pairs, with several processes and constant memory."""
 
 import gc
 import signal
@@ -105,7 +105,7 @@ def harvest(
 def _check_paths(paths: list[Path], output: Path) -> None:
     """Fail early on mistakes that can be seen before anything is read."""
     if output.is_dir():
-        raise Cod3sError(f"{output} is a folder, and a file was needed", hint=f"-o {output / 'pairs.parquet'}")
+        raise Cod3sError(f"{output} is a folder, but a file is needed", hint=f"-o {output / 'pairs.parquet'}")
     check_output_format(output)
     require_other(output, paths)
 

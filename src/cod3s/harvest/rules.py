@@ -1,4 +1,4 @@
-"""Define what a rule for a cue is: where the cue stands, what surrounds it, and what the rule decides.
+"""Define what a rule for a cue is: where the cue is, what surrounds it, and what the rule decides.
 
 The rules of a cue are tried from top to bottom, traps first. The first rule that fits decides: a trap refuses the
 cue with a reason, a pattern says which side is the cause.
@@ -14,7 +14,7 @@ Wariness = Literal["none", "effect", "both"]
 
 
 class Shape(Enum):
-    """Where the two sides stand around the cue."""
+    """Where the two sides are around the cue."""
 
     BETWEEN = "first CUE second"
     OPENING = "CUE first, second"
@@ -22,7 +22,7 @@ class Shape(Enum):
 
 
 class Position(Enum):
-    """Where the cue stands in its sentence."""
+    """Where the cue is in its sentence."""
 
     ANYWHERE = "anywhere"
     OPENING = "at the start, maybe after a marker"
@@ -58,7 +58,7 @@ class Surroundings:
 class Rule:
     """When a rule fits: all of its conditions must hold.
 
-    `last` and `next` list the words that may stand directly before and after the cue; `before` is an expression
+    `last` and `next` list the words that may come directly before and after the cue; `before` is an expression
     that ends exactly where the cue begins, `after` an expression that begins where the cue ends.
     """
 

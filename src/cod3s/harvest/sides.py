@@ -49,7 +49,7 @@ _EDGES = " \t,;:.!…—–-"
 
 
 def trim_first(side: str) -> str:
-    """The clause that stands before the cue: what follows the last break, without markers at either end."""
+    """The clause before the cue: what follows the last break, without markers at either end."""
     side = _without_asides(side.rstrip(_EDGES))
     start = 0
     for match in _BREAK.finditer(side):
@@ -58,7 +58,7 @@ def trim_first(side: str) -> str:
 
 
 def trim_second(side: str) -> str:
-    """The clause that stands after the cue: up to the next break, new clause, or end of the quotation."""
+    """The clause after the cue: up to the next break, new clause, or end of the quotation."""
     side = _without(_LINKING, _without_asides(side).lstrip(_EDGES)).lstrip(_EDGES)
     small = side.lower()
     end = len(side)

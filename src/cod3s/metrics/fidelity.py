@@ -1,4 +1,4 @@
-"""Fidelity: whether answers lie in the bins that they were written for."""
+"""Fidelity: whether answers are in the bins that they were written for."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

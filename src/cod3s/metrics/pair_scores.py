@@ -27,7 +27,7 @@ def combine(scores: PairScores, scorer: str) -> float | None:
     | backward | log p(source given target): the part of the paper's MMI that sees the source |
     | backward_pmi | backward - log p(source): comparable across sources |
     | mmi | forward + 0.3 backward, what the paper ranks sentences by |
-    | critic | what the bundle's critic makes of all of these, as a probability |
+    | critic | the probability that the bundle's critic computes from all of these |
     """
     parts = {
         "relevance": (scores.relevance, 0.0),

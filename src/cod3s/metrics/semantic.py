@@ -14,7 +14,7 @@ from cod3s.encode import Vectors
 Distances = npt.NDArray[np.float64]
 
 PARAPHRASE = 0.1
-"""Cosine distance below which two completed statements say the same: the paper's choice (appendix E)."""
+"""Cosine distance below which two completed statements say the same thing: the paper's choice (appendix E)."""
 THRESHOLDS = (0.0, PARAPHRASE, 0.25, 0.5, 0.75)
 """Of the distinct count, as in the paper's table 2."""
 

@@ -1,4 +1,4 @@
-"""A causal language model of Hugging Face that learns to write signatures and sentences, with LoRA or whole.
+"""A Hugging Face causal language model that learns to write signatures and sentences, with or without LoRA.
 
 It reads a source as the start of its text ("The power went out, so"), then a role's tag. Its table of pieces is
 trimmed to the vocabulary; tags, signature tokens and the end token get new rows, which are always trained.
@@ -29,7 +29,7 @@ _FREE_START = 0.02  # spread of what a signature token adds to the sum of its bi
 
 @dataclass(frozen=True)
 class Adaptation:
-    """How a pretrained language model is changed: which layers stay, and what of them is trained."""
+    """How a pretrained language model is changed: which layers stay, and which weights are trained."""
 
     lora_rank: int = 32  # 0 trains all weights
     dropped_layers: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class Start:
 
 
 def open_start(folder: Path, vocabulary: Vocabulary) -> Start:
-    """The pretrained model in a folder of Hugging Face."""
+    """The pretrained model in a Hugging Face folder."""
     base, family = _load(folder)
     return Start(base, family, _piece_rows(folder, base, vocabulary))
 
@@ -80,8 +80,8 @@ def build_causal(
     """The model ready to be trained on the vocabulary's tokens; a torch module.
 
     Its forward takes `input_ids`, `attention_mask` and maybe `labels`, which are aligned with the inputs (not
-    shifted), and gives `logits`, or `loss` where there are labels. `sketch` is given the embeddings of the text
-    pieces and says how the bits of a signature start; without it they start at random. `tag_starts` are the
+    shifted), and gives `logits`, or `loss` where there are labels. `sketch` gets the embeddings of the text
+    pieces and says how the bits of a signature start; without it, they start at random. `tag_starts` are the
     pieces that the tags replace, whose embeddings they start from.
     """
     torch = require("torch", "train")
@@ -110,7 +110,7 @@ def _load(folder: Path) -> tuple[Any, str]:
         )
     torch = require("torch", "train")
     try:
-        # Eager: the fused attention takes longer than all else beside the products for texts this short.
+        # Eager: for texts this short, fused attention takes longer than everything else but the products.
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager"
         )

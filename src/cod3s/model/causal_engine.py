@@ -98,7 +98,7 @@ class CausalEngine(CTranslate2Engine):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request; prompts of one length go to the engine together.
 
-        It gets all of them before one is waited for: with a few prompts of each length, workers would be idle.
+        It gets all of them before we wait for any: with a few prompts of each length, workers would be idle.
         """
         prompts = [self._prompt(request) for request in requests]
         width = max(options["beam_size"], options.get("num_hypotheses", 1))

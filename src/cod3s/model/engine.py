@@ -25,7 +25,7 @@ LogProbs = npt.NDArray[np.float64]
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 2048  # tokens read, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
-_NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people take
+_NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people choose
 
 # How numbers are multiplied, whatever the weights are kept in: int8 products cost a small seq2seq model up to a
 # fifth of a nat per token.
@@ -45,7 +45,7 @@ class Request:
 
 
 class Engine(Protocol):
-    """What decoding needs of a model. Log-probabilities are sums of natural logarithms after the prefix."""
+    """What decoding needs from a model. Log-probabilities are sums of natural logarithms after the prefix."""
 
     def search(
         self,
@@ -72,7 +72,7 @@ class Engine(Protocol):
         max_tokens: int,
         seed: int,
     ) -> list[list[Hypothesis]]:
-        """`samples` draws with replacement, each token among the `top_k` likeliest; the same for the same seed."""
+        """`samples` draws with replacement, each token from the `top_k` likeliest; the same for the same seed."""
         ...
 
     def score(

@@ -15,7 +15,7 @@ from cod3s.records import Hypothesis
 class RememberingEngine:
     """Asks `engine` only for what it does not remember.
 
-    Beyond `most` hypotheses (some 500 bytes each) it forgets those that were unused for the longest time.
+    Beyond `most` hypotheses (some 500 bytes each), it forgets the least recently used.
     """
 
     def __init__(self, engine: Engine, most: int) -> None:
@@ -105,4 +105,4 @@ class RememberingEngine:
 
 
 def _size(hypotheses: list[Hypothesis] | None) -> int:
-    return 0 if hypotheses is None else max(1, len(hypotheses))  # an empty result takes room, too
+    return 0 if hypotheses is None else max(1, len(hypotheses))  # an empty result takes space, too

@@ -32,7 +32,7 @@ def split_weights(folder: Path, limit: int = PART_BYTES) -> None:
 
 
 def joined_parts(folder: Path) -> dict[str, bytes] | None:
-    """Every file of an engine's model by name, its parts joined; None where the weights are a single file."""
+    """Every file of an engine's model by name, its parts joined; None if the weights are a single file."""
     if not (folder / _INDEX).is_file():
         return None
     index = read_json(folder / _INDEX)
@@ -98,9 +98,7 @@ def _read_plain(path: Path, room: memoryview) -> None:
 
 
 def _broken(path: Path) -> BundleError:
-    return BundleError(
-        f"{path.parent} lacks {path.name}, or it is damaged", hint="copy or export the bundle again"
-    )
+    return BundleError(f"{path} is missing or damaged", hint="copy or export the bundle again")
 
 
 def _part(folder: Path, number: int) -> Path:

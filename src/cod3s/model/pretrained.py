@@ -1,4 +1,4 @@
-"""A pretrained seq2seq model of Hugging Face as a start: BART, T5 or Marian.
+"""A pretrained Hugging Face seq2seq model to start from: BART, T5 or Marian.
 
 From a name or folder come its tokenizers as files, and its model with room for tags and signature tokens. The text
 pieces keep their ids, so what the model knows about them stays; our tokens follow.
@@ -70,7 +70,7 @@ def _load(name: str, kind: str) -> Any:
     except (OSError, ValueError) as error:
         raise Cod3sError(
             f"no model could be loaded from {name!r}: {str(error).splitlines()[0]}",
-            hint="give a folder made by save_pretrained, or a name of the Hugging Face hub",
+            hint="give a folder made by save_pretrained, or a name on the Hugging Face hub",
         ) from error
 
 

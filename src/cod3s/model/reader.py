@@ -1,4 +1,4 @@
-"""How a model reads a source: by its own tokenizer (warm, pretrained), by the decoder's pieces, or as a prompt."""
+"""How a model reads a source: with its own tokenizer (warm, pretrained), the decoder's pieces, or as a prompt."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

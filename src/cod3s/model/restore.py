@@ -21,14 +21,15 @@ def restore_llama(folder: Path) -> Any:
     file = read_engine_file(files["model.bin"], str(folder / "model.bin"))
     if "decoder/layer_0/ffn/linear_0_noact/weight" not in file.variables:
         raise Cod3sError(
-            f"the model in {folder} is not of the Llama family", hint="start from the folder that it started from"
+            f"the model in {folder} is not of the Llama family",
+            hint="start from the folder that it was trained from",
         )
     config = _llama_config(transformers, file, json.loads(files["config.json"])["layer_norm_epsilon"])
     model = transformers.LlamaForCausalLM(config)
     state = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in _weights(file, config).items()}
     missing = model.load_state_dict(state, strict=False).missing_keys
     if missing != ["lm_head.weight"]:  # which is the table of embeddings
-        raise Cod3sError(f"the model in {folder} lacks {missing[0] if missing else 'its table'}")
+        raise Cod3sError(f"the model in {folder} is missing {missing[0] if missing else 'its table'}")
     model.tie_weights()
     return model
 

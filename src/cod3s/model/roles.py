@@ -1,6 +1,6 @@
 """The roles: what a model scores. `cod3s.train.lessons` says how a pair is written for each.
 
-The paper trains a model per role; a shared model is told its role by a tag.
+The paper trains a model per role; a tag tells a shared model its role.
 
 | role | models |
 |---|---|

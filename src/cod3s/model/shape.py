@@ -29,16 +29,16 @@ class Shape:
 SHAPES = {
     # transformer_iwslt_de_en: 36.6M parameters with 10k pieces (appendix B of the paper).
     "paper": Shape(encoder_layers=6, decoder_layers=6, width=512, feed_forward=1024, heads=4, pieces=10_000),
-    # all-MiniLM-L6-v2 reads (6 layers, 384 wide); only the decoder starts from nothing.
+    # all-MiniLM-L6-v2 reads (6 layers, 384 wide); only the decoder starts from scratch.
     "warm": Shape(
         encoder_layers=6, decoder_layers=3, width=384, feed_forward=1536, heads=6, pieces=8_000, warm=True
     ),
     "small": Shape(encoder_layers=3, decoder_layers=3, width=256, feed_forward=1024, heads=4, pieces=8_000),
-    # What --init names: a seq2seq model of Hugging Face.
+    # What --init names: a Hugging Face seq2seq model.
     "pretrained": Shape(
         encoder_layers=0, decoder_layers=0, width=0, feed_forward=0, heads=0, pieces=0, pretrained=True
     ),
-    # What --init names: a causal language model of Hugging Face, trained on with LoRA.
+    # What --init names: a Hugging Face causal language model, trained further with LoRA.
     "causal": Shape(
         encoder_layers=0,
         decoder_layers=0,

@@ -26,11 +26,11 @@ def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encode
 
 
 def quiet_transformers() -> Any:
-    """The transformers library, without its progress bars and remarks among ours."""
+    """The transformers library, with its progress bars and messages switched off."""
     transformers = require("transformers", "train")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    # We give decoder inputs beside labels, because a role's tag stands before them.
+    # We give decoder inputs as well as labels, because a role's tag comes before them.
     warnings.filterwarnings("ignore", message="Version v4.12.0 introduces", category=FutureWarning)
     return transformers
 
@@ -69,7 +69,9 @@ def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
     )
     if encoder.config.hidden_size != shape.width or encoder.config.num_hidden_layers != shape.encoder_layers:
         size = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
-        raise Cod3sError(f"the encoder in {folder} has {size}, the shape {shape.encoder_layers} of {shape.width}")
+        raise Cod3sError(
+            f"the encoder in {folder} has {size}, but the shape has {shape.encoder_layers} of {shape.width}"
+        )
     config = transformers.MBartConfig(
         vocab_size=len(vocabulary),
         d_model=shape.width,

@@ -1,4 +1,4 @@
-"""An engine that runs a seq2seq model of transformers on torch: a user's own, or the peer of a benchmark.
+"""An engine that runs a transformers seq2seq model on torch: a user's own, or the peer of a benchmark.
 
 Slower than `FastEngine`, but it needs no conversion. Needs the extra `train`.
 """

@@ -1,4 +1,4 @@
-"""Select k of any candidates so that they mean different things. No model is needed."""
+"""Select k candidates that mean different things from any list. No model is needed."""
 
 from cod3s.selection.choose import (
     AUTO,

@@ -31,12 +31,12 @@ class Ranked:
 class Pool:
     """What the methods choose from, in rank order: row 0 is the best candidate."""
 
-    form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same
+    form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same thing
     quality: (
         Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores; empty without vectors
     )
     packed: Packed
-    vectors: Vectors | None  # None for the method that needs signatures only
+    vectors: Vectors | None  # None for the method that needs only signatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class SignedVectors:
 def check_texts(candidates: Iterable[str]) -> Sequence[str]:
     """The candidates as a list; anything but text is an error that names its position."""
     if isinstance(candidates, str | bytes):
-        raise Cod3sError("one text was given where a list of candidates was needed", hint="put it into a list")
+        raise Cod3sError("one text was given, but a list of candidates is needed", hint="put it in a list")
     texts = candidates if isinstance(candidates, Sequence) else list(candidates)
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise Cod3sError(
-                f"candidate {position} is {type(text).__name__}, text was needed", hint="convert it with str()"
+                f"candidate {position} is {type(text).__name__}, but text is needed", hint="convert it with str()"
             )
     return texts
 
@@ -70,7 +70,7 @@ def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
         raise Cod3sError(f"the scores are not numbers: {error}") from error
     if numbers.shape != (count,):
         raise Cod3sError(
-            f"{len(numbers)} scores were given for {count} candidates", hint="give a score per candidate"
+            f"{len(numbers)} scores were given for {count} candidates", hint="give one score per candidate"
         )
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
@@ -120,9 +120,11 @@ def check_vectors(vectors: Vectors, count: int) -> Vectors:
     """Vectors from the user's encoder, a finite row per candidate."""
     rows = np.asarray(vectors)
     if rows.ndim != 2 or len(rows) != count or not rows.size:
-        raise VectorError(f"vectors of shape {rows.shape} were given for {count} candidates, (n, dim) was needed")
+        raise VectorError(
+            f"vectors of shape {rows.shape} were given for {count} candidates, but (n, dim) is needed"
+        )
     if not np.isfinite(rows).all():
-        raise VectorError("the vectors hold NaN or infinity", hint="check the encoder's vector of each text")
+        raise VectorError("the vectors contain NaN or infinity", hint="check the encoder's vector of each text")
     return rows
 
 

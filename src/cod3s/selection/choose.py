@@ -30,7 +30,7 @@ from cod3s.signatures.signer import Signer
 AUTO = "auto"
 METHODS = {
     AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
-    "signatures": "the paper's rule: the best of each bin, bins that lie apart; linear, flat memory",
+    "signatures": "the paper's rule: the best of each bin, from bins that are far apart; linear, flat memory",
     "mmr": "maximal marginal relevance: score against the nearest chosen candidate",
     "dpp": "determinantal point process: score against the volume spanned",
     "kmedoids": "k clusters, the best of each",
@@ -46,7 +46,7 @@ _BLOCK = 65_536
 
 @dataclass(frozen=True)
 class Selected:
-    """A chosen candidate: its position in the list, and the positions of those it stands for."""
+    """A chosen candidate: its position in the list, and the positions of those it represents."""
 
     text: str
     signature: str
@@ -90,19 +90,19 @@ def select(
 
     Higher scores are better; without scores the order of the list is the ranking. `auto` runs dpp up to 100,000
     candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
-    Two candidates count as saying the same when their signatures differ in at most `min_hamming` bits (default: a
+    Two candidates count as the same when their signatures differ in at most `min_hamming` bits (default: a
     quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
-    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also takes
-    away 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
+    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also
+    subtracts 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
     encoder.
     """
     check_method(method)
     if k < 1:
-        raise Cod3sError(f"{k} candidates were asked for", hint="ask for at least 1")
+        raise Cod3sError(f"k is {k}", hint="it must be at least 1")
     if score_weight is None:
         score_weight = _AUTO_SCORE_WEIGHT if method == AUTO else _SCORE_WEIGHT
     if not 0 <= score_weight < 1:
-        raise Cod3sError(f"the score weight is {score_weight}", hint="choose 0 (diversity alone) to below 1")
+        raise Cod3sError(f"the score weight is {score_weight}", hint="choose from 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
     shared = 0.0
@@ -137,7 +137,7 @@ def select(
 def default_min_hamming(bits: int) -> int:
     """A quarter of the bits: cosines above about 0.7 count as the same (docs/measured/select.md says why).
 
-    The paper's 2 of 16 stands for a cosine of about 0.9.
+    The paper's 2 of 16 corresponds to a cosine of about 0.9.
     """
     return check_bits(bits) // 4
 
@@ -201,7 +201,7 @@ def _describe(
 
 
 def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np.int32]:
-    """For each row the number of the chosen row that stands for it: the nearest, the earlier on a tie; else -1."""
+    """For each row, the number of the chosen row that represents it: the nearest, earlier on a tie; else -1."""
     nearest = np.full(len(packed), -1, np.int32)
     for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -215,8 +215,8 @@ def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str,
     if not len(rows):
         return ("there was nothing to select",)
     if len(rows) < k:
-        return (f"{k} were asked for, only {len(rows)} differ",)
+        return (f"only {len(rows)} of {k} candidates differ",)
     apart = keep_apart(packed[rows], min_hamming).kept
     if len(apart) < len(rows):
-        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others lie nearer",)
+        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others are closer",)
     return ()

@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that follow each other with the same value in the field they are grouped by."""
+    """Consecutive candidates with the same value in the field they are grouped by."""
 
     value: Any
     candidates: tuple[Candidate, ...]
@@ -82,7 +82,7 @@ def _number(value: Any, row: Row, table: Table, field: str | None) -> float:
         number = float("nan")
     if not isfinite(number):
         raise FileFormatError(
-            f"{table.name}, line {row.line}: the score in {field!r} is {value!r}, a finite number was needed",
+            f"{table.name}, line {row.line}: the score in {field!r} is {value!r}, but must be a finite number",
             hint="leave such records out, or give them a low score",
         )
     return number

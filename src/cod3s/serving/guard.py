@@ -77,12 +77,12 @@ class Guard:
             raise RefusedError(
                 403,
                 f"this server does not answer to the host {host[:100]!r}",
-                hint="open it by the address that it printed, or start it with --allow-host NAME",
+                hint="open it at the address that it printed, or start it with --allow-host NAME",
             )
         if scope["method"] not in _SAFE_METHODS and not self._access.allows_origin(origin, host):
             raise RefusedError(
                 403,
-                f"pages of {origin[:100]!r} may not send requests to this server",
+                f"pages from {origin[:100]!r} may not send requests to this server",
                 hint="use the server's page; behind a proxy, start it with --allow-host NAME",
             )
         if self._in_flight is not None and self._running > self._in_flight:
@@ -100,10 +100,10 @@ async def read_body(receive: Receive, max_bytes: int, seconds: float) -> bytes:
                     break
                 body += message.get("body", b"")
                 if len(body) > max_bytes:
-                    raise RefusedError(413, f"the body has more than {max_bytes} bytes", hint="send less at once")
+                    raise RefusedError(413, f"the body is larger than {max_bytes} bytes", hint="send less at once")
                 more = message.get("more_body", False)
     except TimeoutError:
-        raise RefusedError(408, "the body came too slowly", hint="send it again") from None
+        raise RefusedError(408, "the body arrived too slowly", hint="send it again") from None
     return bytes(body)
 
 

@@ -1,12 +1,12 @@
-"""The Hamming rule: of signatures in rank order, keep those that lie apart.
+"""The Hamming rule: of signatures in rank order, keep those that are far enough apart.
 
-Section 4 of the paper: going down the ranking, a signature is dropped if it lies within `min_hamming` bits of a
-signature that was kept. What happens when fewer than k lie apart depends on the mode:
+Section 4 of the paper: going down the ranking, a signature is dropped if it is within `min_hamming` bits of a
+signature that was kept. What happens when fewer than k are kept depends on the mode:
 
-| mode | fewer than k lie apart |
+| mode | if fewer than k are kept |
 |---|---|
-| strict | fewer are kept |
-| relax | `min_hamming` is lowered step by step until k lie apart; the result says how far |
+| strict | the result is shorter |
+| relax | `min_hamming` is lowered step by step until k are kept; the result says how far |
 | refill | the best of the dropped signatures fill up the list after the kept ones (as in the original's code) |
 """
 
@@ -47,7 +47,7 @@ def keep_apart(
     """
     packed = signatures if isinstance(signatures, np.ndarray) else pack_texts(signatures)
     if packed.ndim != 2:
-        raise SignatureError(f"packed signatures of shape {packed.shape} were given, (n, bytes) was needed")
+        raise SignatureError(f"packed signatures of shape {packed.shape} were given, but (n, bytes) is needed")
     wanted = len(packed) if k is None else max(0, k)
     kept = _keep(packed, min_hamming, wanted)
     while mode == "relax" and len(packed) and len(kept) < wanted and min_hamming > 0:

@@ -1,4 +1,4 @@
-"""Signatures as bits, packed bytes and strings; the Hamming distance and the cosine it stands for.
+"""Signatures as bits, packed bytes and strings; the Hamming distance and the cosine that it estimates.
 
 A bit array is bool (n, bits); packed it is uint8 (n, ceil(bits / 8)), first bit first.
 """
@@ -19,7 +19,7 @@ _NO_SIGNATURES: Packed = np.zeros((0, 1), np.uint8)
 def check_bits(bits: int) -> int:
     """`bits` itself, if a signature can have that many: 1 to 256."""
     if not 1 <= bits <= MAX_BITS:
-        raise SignatureError(f"a signature of {bits} bits was asked for", hint=f"choose 1 to {MAX_BITS} bits")
+        raise SignatureError(f"a signature cannot have {bits} bits", hint=f"choose 1 to {MAX_BITS} bits")
     return bits
 
 
@@ -47,7 +47,7 @@ def from_text(signature: str, bits: int | None = None) -> Bits:
     if not signature or set(signature) - {"0", "1"}:
         raise SignatureError(f"{signature!r} is not a signature", hint="write it as a string of 0 and 1")
     if bits is not None and len(signature) != bits:
-        raise SignatureError(f"{signature!r} has {len(signature)} bits, {bits} were needed")
+        raise SignatureError(f"{signature!r} has {len(signature)} bits, but {bits} are needed")
     check_bits(len(signature))
     values: Bits = np.frombuffer(signature.encode("ascii"), np.uint8) == ord("1")
     return values
@@ -72,6 +72,6 @@ def bits_off(a: str, b: str) -> int:
 
 
 def cosine_estimate(distance: npt.ArrayLike, bits: int) -> npt.NDArray[np.float64]:
-    """The cosine that a Hamming distance stands for: cos(pi * distance / bits), section 3 of the paper."""
+    """The cosine that a Hamming distance estimates: cos(pi * distance / bits), section 3 of the paper."""
     cosine: npt.NDArray[np.float64] = np.cos(np.pi * np.asarray(distance, np.float64) / bits)
     return cosine

@@ -101,7 +101,7 @@ def load_code(folder: Path) -> tuple[Code, str]:
         sound = bool(sound and np.isfinite(planes).all() and np.isfinite(thresholds).all())
         encoder = str(facts["encoder"])
     except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError, TokenError) as error:
-        raise FileFormatError(f"{folder} does not hold a whole code: {error}", hint=_FIT_AGAIN) from error
+        raise FileFormatError(f"{folder} does not contain a complete code: {error}", hint=_FIT_AGAIN) from error
     if not sound:
         raise FileFormatError(f"the files of {folder} do not belong together", hint=_FIT_AGAIN)
     return code, encoder
@@ -111,7 +111,7 @@ def _load_array(path: Path) -> npt.NDArray[np.float64]:
     """The array in an .npy file. It is mapped first, so a header that lies about its size takes no memory."""
     array = np.array(np.lib.format.open_memmap(path, mode="r"))
     if array.dtype != np.float64:
-        raise TypeError(f"{path.name} holds {array.dtype}, and must hold float64")
+        raise TypeError(f"{path.name} holds {array.dtype}, but must hold float64")
     return array
 
 
@@ -130,7 +130,7 @@ def random_code(bits: int, dim: int, seed: int = SEED) -> Code:
 
 
 def median_code(vectors: Floats, bits: int, seed: int = SEED) -> Code:
-    """Random hyperplanes shifted to the median of `vectors`, so that every bit splits them in halves."""
+    """Random hyperplanes shifted to the median of `vectors`, so that every bit splits them in half."""
     base = random_code(bits, _dim(vectors), seed)
     medians = np.median(base.project(vectors), axis=0).astype(np.float64)
     return Code("median", base.planes, medians, seed)
@@ -171,14 +171,14 @@ def _itq_rotation(projected: npt.NDArray[np.float64], seed: int) -> npt.NDArray[
 
 def _dim(vectors: Floats) -> int:
     if vectors.ndim != 2 or not len(vectors):
-        raise VectorError(f"vectors of shape {vectors.shape} were given, (n, dim) with n > 0 was needed")
+        raise VectorError(f"vectors of shape {vectors.shape} were given, but (n, dim) with n > 0 is needed")
     return int(vectors.shape[1])
 
 
 def _check_shape(vectors: Floats, dim: int) -> None:
     if vectors.ndim != 2 or vectors.shape[1] != dim:
         raise VectorError(
-            f"vectors of shape {vectors.shape} were given, (n, {dim}) was needed",
+            f"vectors of shape {vectors.shape} were given, but (n, {dim}) is needed",
             hint="the code and the vectors must come from the same encoder",
         )
 
@@ -187,5 +187,5 @@ def _check_finite(rows: Floats) -> None:
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise VectorError(
-            f"vector {int(bad.argmax())} holds NaN or infinity, as do {int(bad.sum())} vectors in all"
+            f"vector {int(bad.argmax())} contains NaN or infinity, as do {int(bad.sum())} vectors in all"
         )

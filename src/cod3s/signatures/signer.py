@@ -42,7 +42,7 @@ def sign(
 ) -> Signed:
     """Signatures of `sentences` with margins, and a comparison of all pairs (quadratic in their number)."""
     if isinstance(sentences, str):
-        raise SentenceError("a sentence was given where a list of sentences is needed", hint="put it in a list")
+        raise SentenceError("one sentence was given, but a list of sentences is needed", hint="put it in a list")
     texts = [clean(sentence) for sentence in sentences]
     encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
     code = code or random_code(bits, encoder.dim, seed)
@@ -111,13 +111,13 @@ def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
     code, fitted_for = load_code(Path(name))
     if fitted_for != encoder.id:
         raise EncoderError(
-            f"the code in {name} was fitted for {fitted_for}, the encoder is {encoder.id}",
+            f"the code in {name} was fitted for {fitted_for}, but the encoder is {encoder.id}",
             hint="fit the code again with `cod3s codes fit`, or choose the encoder it was fitted for",
         )
     if bits not in (None, code.bits):
         raise UsageError(
-            f"the code in {name} has {code.bits} bits, {bits} were asked for",
-            hint=f"--bits {code.bits}, or another code",
+            f"the code in {name} has {code.bits} bits, not {bits}",
+            hint=f"use --bits {code.bits}, or another code",
         )
     return code
 

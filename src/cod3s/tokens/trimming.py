@@ -1,4 +1,4 @@
-"""Trim a byte-level BPE tokenizer to the pieces that a corpus uses; any text stays readable, byte by byte."""
+"""Trim a byte-level BPE tokenizer to the pieces that a corpus uses; any text can still be read, byte by byte."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

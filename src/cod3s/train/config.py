@@ -43,14 +43,14 @@ class TrainConfig:
     )
     precision: Literal["float32", "bfloat16"] = _model(
         "float32",
-        "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster where the processor has it.",
+        "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster if the processor supports it.",
     )
     hidden: float = _data(
         0.0, "The share of pairs that are also taught with their source hidden.", least=0, most=1
     )
     start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
     layout: Literal["shared", "separate"] = _model(
-        "shared", "One model for all roles, told by a tag which one to play, or one per role and relation."
+        "shared", "One model for all roles, with a tag that says which one to play, or one per role and relation."
     )
     roles: tuple[str, ...] = _data(
         SHARED_ROLES,
@@ -63,40 +63,42 @@ class TrainConfig:
     )
     pieces: Literal["own", "encoder", "common"] = _model(
         "own",
-        "The text pieces that are written: learned from the corpus, the pretrained encoder's (no capitals), or "
+        "The text pieces to write with: learned from the corpus, the pretrained encoder's (no capitals), or "
         "those of the encoder's that the corpus uses most.",
     )
     bits_per_token: int = _signature(
-        4, "Bits that one signature token holds: 1 is the paper, all bits its ablation.", least=1
+        4, "Bits per signature token: 1 as in the paper, or all bits as in its ablation.", least=1
     )
     positional: bool = _signature(
-        True, "Each position of a signature has tokens of its own; the paper uses the same ones everywhere."
+        True, "Each position of a signature has its own tokens; the paper uses the same ones everywhere."
     )
     hyperplane_start: bool = _signature(
         True, "Start each signature token as the signed sum of its hyperplanes, not at random."
     )
     freeze_encoder: bool = _model(
-        False, "Leave the pretrained encoder as it is; answers can then be signed by it."
+        False, "Leave the pretrained encoder unchanged, so that it can also sign answers."
     )
-    learning_rate: float = _learning(1e-3, "The highest learning rate.", least=1e-12, most=10)
+    learning_rate: float = _learning(1e-3, "The peak learning rate.", least=1e-12, most=10)
     schedule: Literal["inverse_sqrt", "linear"] = _learning(
-        "inverse_sqrt", "How the rate falls: slowly as in the paper, or in a line to zero at the last step."
+        "inverse_sqrt", "How the rate falls: slowly as in the paper, or linearly to zero at the last step."
     )
-    warmup_steps: int = _learning(400, "Steps over which the rate rises.", least=0, most=10**9)
+    warmup_steps: int = _learning(400, "Steps over which the rate rises to its peak.", least=0, most=10**9)
     label_smoothing: float = _learning(
         0.1, "Share of the probability that is spread over all tokens.", least=0, most=0.99
     )
-    clip: float = _learning(1.0, "The longest gradient; longer ones are scaled down.", least=1e-6, most=10**6)
+    clip: float = _learning(
+        1.0, "The maximum length of a gradient; longer ones are scaled down.", least=1e-6, most=10**6
+    )
     batch_tokens: int = _learning(
         4096, "Tokens per step and process: of both sides, with padding.", least=1, most=10**9
     )
     accumulate: int = _learning(
-        1, "Batches per step: more make a step larger, not its memory.", least=1, most=10**6
+        1, "Batches per step: more make a step larger without more memory.", least=1, most=10**6
     )
-    epochs: int = _learning(10, "The most times that the corpus is seen.", least=1, most=10**6)
+    epochs: int = _learning(10, "The maximum number of passes over the corpus.", least=1, most=10**6)
     max_steps: int = _learning(
         0,
-        "End after this many steps, where a linear schedule then reaches zero; 0: after all epochs.",
+        "End after this many steps, where a linear schedule then reaches zero; 0 means after all epochs.",
         least=0,
         most=10**9,
     )
@@ -111,13 +113,12 @@ class TrainConfig:
     )
     validate_pairs: int = _watching(
         500,
-        "Pairs of dev per relation that each validation looks at: enough to choose weights by, and few enough to "
-        "do it often.",
+        "Dev pairs per relation that each validation uses: enough to choose weights, few enough to do it often.",
         least=1,
         most=10**9,
     )
     tensorboard: bool = _watching(False, "Also write the log for TensorBoard, which must be installed.")
-    seed: int = seed_option("Seed of the weights and of the order of the pairs.", panel="How it learns")
+    seed: int = seed_option("Seed for the weights and for the order of the pairs.", panel="How it learns")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -187,7 +188,7 @@ _CAUSAL = TrainConfig(
 PRESETS = {
     # What a small machine can afford: a pretrained encoder, four bits per token, one model for all roles.
     "warm": TrainConfig(),
-    # A frozen encoder and a small decoder with the encoder's commonest pieces: four hours of one core with 220,000
+    # A frozen encoder and a small decoder with the encoder's common pieces: four hours of one core with 220,000
     # pairs. Small batches make many steps; each epoch, a role sees a share of pairs.
     "frozen": TrainConfig(
         shares=(0.14, 0.42, 0.06),

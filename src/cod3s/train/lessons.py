@@ -1,4 +1,4 @@
-"""What each role of a relation is taught, pair by pair."""
+"""What each role of a relation learns, pair by pair."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def lesson(
 ) -> Lesson:
     """The lesson of a role from the pairs whose order matches its direction of inference (section 3 of the paper).
 
-    For the inverse role, those are the pairs of the other relation, where the speaker began with the result:
+    For the inverse role, those are the pairs of the other relation, where the speaker starts with the result:
     p(source given signature) of `effect` is learned from "EFFECT because CAUSE". A relation without an inverse
     uses only its pairs.
 

@@ -160,7 +160,7 @@ def _watch(
     report: Report,
     pairs_per_step: float,
 ) -> Any:
-    """Writes every logged figure to `log`, tells `report`, and stops the run when its time is spent."""
+    """Writes every logged figure to `log`, tells `report`, and stops the run when its time is up."""
 
     class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         def __init__(self) -> None:

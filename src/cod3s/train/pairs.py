@@ -1,4 +1,4 @@
-"""Hold the pairs of a corpus as token ids, in a few dozen bytes per pair."""
+"""Hold the pairs of a corpus as token ids, at a few dozen bytes per pair."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -72,7 +72,7 @@ class PairTable:
     """A relation's pairs of a split, as ids.
 
     The source is held twice: as the encoder reads it and as the decoder writes it (the `inverse` role). `corpora`
-    gives the share of a corpus's pairs that an epoch takes, where it is not all of them; a pair with a side that
+    gives the share of a corpus's pairs that an epoch takes, if it is not all of them; a pair with a side that
     the decoder's `positions` cannot hold behind a tag and a signature is never taken.
     """
 

@@ -94,15 +94,15 @@ class StartingModel:
         names = {name for roles in facts.models.values() for name in roles.values()}
         if len(names) > 1 or open_vocabulary(folder / "tokens.model", facts).tokens != self.vocabulary.tokens:
             raise Cod3sError(
-                f"the bundle {facts.name} has other relations, roles or signature tokens than this run",
-                hint="prepare and train with the same, or start from the model that the bundle started from",
+                f"the bundle {facts.name} has different relations, roles or signature tokens from this run",
+                hint="prepare and train with the same ones, or start from the model that the bundle started from",
             )
         code, _ = load_code(folder / "code")
         if not (
             np.array_equal(code.planes, self.code.planes) and np.array_equal(code.thresholds, self.code.thresholds)
         ):
             raise Cod3sError(
-                f"the bundle {facts.name} signs with other hyperplanes than this corpus",
+                f"the bundle {facts.name} signs with different hyperplanes from this corpus",
                 hint=f"prepare the corpus with --code {folder / 'code'} and the encoder {facts.encoder}",
             )
         return reopen_start(folder / "models" / names.pop())

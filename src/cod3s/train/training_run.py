@@ -169,7 +169,7 @@ class _Run:
         return figures
 
     def _pairs_per_batch(self, member: Member, batches: int) -> float:
-        """A pair is seen once an epoch in each role (or its share); all of them together count as one pair."""
+        """A pair is seen once per epoch in each role (or its share); all of these together count as one pair."""
         pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
         return pairs * self._config.epochs / batches
 

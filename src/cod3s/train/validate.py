@@ -1,4 +1,4 @@
-"""Measure what a model has learned of each role, on held-out pairs and without label smoothing.
+"""Measure how well a model has learned each role, on held-out pairs and without label smoothing.
 
 Losses are in nats per token, with text and signature apart.
 """
@@ -36,7 +36,7 @@ def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabul
 
 
 def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
-    """The share of held-out bits that equal the commoner bit at their position in `train`: what guessing gets."""
+    """The share of held-out bits that equal the more common bit there in `train`: what guessing gets."""
 
     def bits(signatures: Sequence[str]) -> npt.NDArray[np.bool_]:
         rows: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
@@ -64,8 +64,8 @@ class _Counts:
         self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
         wanted = labels[signature] - self._first
         guessed = logits[signature][:, self._first :].argmax(dim=-1)
-        right, asked = self._compare(guessed.tolist(), wanted.tolist())
-        self._sum(f"{role}_bit_accuracy", right, asked)
+        right, bits = self._compare(guessed.tolist(), wanted.tolist())
+        self._sum(f"{role}_bit_accuracy", right, bits)
 
     def figures(self) -> dict[str, float]:
         means = {name: value / count for name, (value, count) in self._sums.items() if count}

@@ -20,14 +20,16 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of
 from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.together import Together
 
-UNSEEN_GROUP = 10  # bins written together when the parts are not shown: cheaper, and still stoppable in between
+UNSEEN_GROUP = (
+    10  # bins written together when the answer is not streamed: cheaper, and can still be stopped in between
+)
 _REASONS = {
-    403: "The request comes from a page of another origin, or under a name that the server does not go by.",
-    408: "The body came too slowly.",
+    403: "The request comes from a page of another origin, or uses a host name that the server does not accept.",
+    408: "The body arrived too slowly.",
     413: "The body is too large.",
     415: "The body is not marked as JSON.",
     422: "The request cannot be answered; the message says why.",
-    501: "The server lacks an optional library that this needs.",
+    501: "An optional library that this needs is not installed on the server.",
     503: "Too many requests are waiting, or this request waited too long; Retry-After says when to try again.",
     504: "The answer took too long.",
 }
@@ -46,18 +48,18 @@ def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: Bund
 def _add_answers(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
-    asked, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
+    generate_body, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
     alone = partial(explorer.answer, group=UNSEEN_GROUP)
     together: Together[GenerateRequest, Any] = Together(queue, alone, explorer.answer_all)
 
-    @router.post("/api/generate", response_model=AnswerSet, **_takes(asked))
-    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Any:
+    @router.post("/api/generate", response_model=AnswerSet, **_takes(generate_body))
+    async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
         key, most = explorer.settings_key(body), max(1, limits.together // body.options().k)
         return _unless_gone(await together.finish(body, key, most, request.receive))
 
-    @router.post("/api/stream", response_class=Response, **_takes(asked, JsonLines.media_type))
-    async def stream(body: Annotated[GenerateRequest, Depends(body_of(asked))]) -> Response:
+    @router.post("/api/stream", response_class=Response, **_takes(generate_body, JsonLines.media_type))
+    async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: first the chosen signatures, then a line per answer, then the record.
 
         The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error.
@@ -73,10 +75,10 @@ def _add_answers(
 def _add_select(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
-    asked = bounded(SelectRequest, limits, facts)
+    select_body = bounded(SelectRequest, limits, facts)
 
-    @router.post("/api/select", response_model=Selection, **_takes(asked))
-    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(asked))]) -> Any:
+    @router.post("/api/select", response_model=Selection, **_takes(select_body))
+    async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(select_body))]) -> Any:
         """k of the candidates that mean different things: the record of `cod3s select --json`."""
         return _unless_gone(await queue.finish(explorer.select(body), request.receive))
 
@@ -111,7 +113,7 @@ def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
 
     @router.get("/healthz")
     async def health() -> Health:
-        """Whether the server runs, and how many requests are being worked on or waiting."""
+        """Whether the server is up, and how many requests are running or waiting."""
         return Health("ok", queue.taken)
 
 
@@ -120,13 +122,13 @@ def _unless_gone(result: Any) -> Any:
     return Response(status_code=499) if result is None else result
 
 
-def _event(made: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
+def _event(event: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
     """One line of a stream."""
-    if isinstance(made, SignaturesChosen):
-        return {"event": "signatures", **asdict(made)}
-    if isinstance(made, AnswerMade):
-        return {"event": "answer", **asdict(made)}
-    return {"event": "done", "record": asdict(made)}
+    if isinstance(event, SignaturesChosen):
+        return {"event": "signatures", **asdict(event)}
+    if isinstance(event, AnswerMade):
+        return {"event": "answer", **asdict(event)}
+    return {"event": "done", "record": asdict(event)}
 
 
 def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Comparison:
 
 
 class Explorer:
-    """A bundle and all that clients may ask of it; safe to share between threads. Encoders open when needed."""
+    """A bundle and what clients may ask of it; safe to share between threads. Encoders open when needed."""
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
@@ -63,56 +63,59 @@ class Explorer:
                 self._atlas(relation)
 
     def answer(
-        self, asked: GenerateRequest, group: int | None = None
+        self, request: GenerateRequest, group: int | None = None
     ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
         """The answers as they are made, `group` bins at a time; the last is the whole set."""
-        find_system(asked.system).require_undecided(asked.model_fields_set)
+        find_system(request.system).require_undecided(request.model_fields_set)
         yield from self._generator.stream(
-            asked.text,
-            asked.relation,
-            system=asked.system,
-            options=asked.options(),
-            signatures=self._wanted_bins(asked),
+            request.text,
+            request.relation,
+            system=request.system,
+            options=request.options(),
+            signatures=self._wanted_bins(request),
             group=group,
         )
 
-    def answer_all(self, asked: Sequence[GenerateRequest]) -> list[AnswerSet]:
+    def answer_all(self, requests: Sequence[GenerateRequest]) -> list[AnswerSet]:
         """The same sets for several requests whose `settings_key` is equal, decoded together."""
-        first = asked[0]
-        sources = [(request.text, self._wanted_bins(request)) for request in asked]
+        first = requests[0]
+        sources = [(request.text, self._wanted_bins(request)) for request in requests]
         sets = self._generator.generate_many(
             sources, first.relation, system=first.system, options=first.options(), batch=len(sources)
         )
         return list(sets)
 
-    def settings_key(self, asked: GenerateRequest) -> Hashable:
+    def settings_key(self, request: GenerateRequest) -> Hashable:
         """Equal for requests that can be decoded together and then get the answers that they get alone.
 
         Samples depend on what else is drawn, so the key of a request for them equals no other.
         """
-        system = find_system(asked.system)
-        system.require_undecided(asked.model_fields_set)
-        options = system.configure(asked.options())
+        system = find_system(request.system)
+        system.require_undecided(request.model_fields_set)
+        options = system.configure(request.options())
         if options.search == "sample":
             return object()
-        chooses_bins = asked.signatures is not None or asked.like is not None
-        return asked.relation, asked.system, options, chooses_bins
+        chooses_bins = request.signatures is not None or request.like is not None
+        return request.relation, request.system, options, chooses_bins
 
-    def compare(self, asked: Question) -> Iterator[Comparison | None]:
-        """The two stages beside plain beam search. None after each step, the comparison at the end."""
+    def compare(self, question: Question) -> Iterator[Comparison | None]:
+        """The two stages next to plain beam search. None after each step, the comparison at the end."""
         sets: dict[str, AnswerSet] = {}
-        for system, options in (("cod3s", asked.options()), ("s2s", asked.options().with_values(search="beam"))):
-            for event in self._generator.stream(asked.text, asked.relation, system=system, options=options):
+        for system, options in (
+            ("cod3s", question.options()),
+            ("s2s", question.options().with_values(search="beam")),
+        ):
+            for event in self._generator.stream(question.text, question.relation, system=system, options=options):
                 if isinstance(event, AnswerSet):
                     sets[system] = event
                 yield None
-        template = self._generator.facts.relations[asked.relation]["template"]
+        template = self._generator.facts.relations[question.relation]["template"]
         counts = {system: count_distinct(answers, template, self._encoder) for system, answers in sets.items()}
         yield Comparison(**sets, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=self._encoder.id))
 
-    def select(self, asked: SelectRequest) -> Iterator[Selection]:
+    def select(self, request: SelectRequest) -> Iterator[Selection]:
         """The candidates that mean different things, as a single step."""
-        yield select(asked.candidates, asked.k, method=asked.method, encoder=self._static)
+        yield select(request.candidates, request.k, method=request.method, encoder=self._static)
 
     def bin(self, signature: str, relation: str) -> BinReply:
         """One bin, which may be empty, and the populated bins nearest to it."""
@@ -130,7 +133,7 @@ class Explorer:
         )
 
     def map(self, relation: str, limit: int) -> MapReply:
-        """The largest bins, up to `limit`, and where they lie."""
+        """The largest bins, up to `limit`, and where they are."""
         return MapReply(relation, tuple(self._atlas(relation).bins[:limit]))
 
     @cached_property
@@ -153,9 +156,9 @@ class Explorer:
             decoding=asdict(DEFAULT),
         )
 
-    def _wanted_bins(self, asked: GenerateRequest) -> list[str] | None:
-        like = self._generator.signer.signatures([asked.like]) if asked.like else []
-        return [*(asked.signatures or []), *like] or None
+    def _wanted_bins(self, request: GenerateRequest) -> list[str] | None:
+        like = self._generator.signer.signatures([request.like]) if request.like else []
+        return [*(request.signatures or []), *like] or None
 
     def _atlas(self, relation: str) -> Atlas:
         """The relation's atlas, drawn once."""
@@ -168,14 +171,14 @@ class Explorer:
     def _draw(self, relation: str) -> Atlas:
         facts, folder = self._generator.facts, self._generator.folder
         if not bins_path(folder, relation).is_file():
-            raise BundleError(f"the bundle {facts.name} has no bins of {relation!r}", hint="export it with bins")
+            raise BundleError(f"the bundle {facts.name} has no bins for {relation!r}", hint="export it with bins")
         code, _ = load_code(folder / "code")
         with open_bins(bins_path(folder, relation)) as bins:
             return Atlas(bins, code)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        """The bundle's encoder, or the base install's where its extra is missing."""
+        """The bundle's encoder, or that of the base install if its extra is missing."""
         try:
             return self._generator.encoder
         except (MissingExtraError, EncoderError):

@@ -1,4 +1,4 @@
-"""The queue of requests for the engine: a few are worked on, some may wait, and each has a time limit.
+"""The queue of requests for the engine: a few run, some may wait, and each has a time limit.
 
 Work runs in threads, step by step, so that the server keeps listening and can stop between two steps.
 """
@@ -113,7 +113,7 @@ class WorkQueue:
 
 
 async def in_threads(steps: Iterator[Step]) -> AsyncIterator[Step]:
-    """Each step as it is made. A cancelled request ends after the current step."""
+    """Each step as it is finished. A cancelled request ends after the current step."""
     end = object()
     while (step := await to_thread.run_sync(next, steps, end)) is not end:
         yield step  # type: ignore[misc]

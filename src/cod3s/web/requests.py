@@ -68,10 +68,10 @@ def _option_fields() -> dict[str, Any]:
 
 
 class _Asked(Body):
-    """A sentence, and what its answers are to it."""
+    """A sentence, and how its answers relate to it."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
-    relation: str = Field(description="What the answers are to the sentence.")
+    relation: str = Field(description="How the answers relate to the sentence.")
 
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ class MapReply:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation, the template of its completed statement, and the relation that asks the other way round."""
+    """A relation, the template of its completed statement, and the relation that asks the other way around."""
 
     name: str
     template: str
@@ -67,7 +67,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Health:
-    """The server runs; `taken` requests are being worked on or waiting."""
+    """The server is up; `taken` requests are running or waiting."""
 
     status: str
     taken: int

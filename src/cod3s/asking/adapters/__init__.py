@@ -1,1 +1,1 @@
-"""Generators for models of transformers and for completion servers."""
+"""Generators for transformers models and for completion servers."""

@@ -1,6 +1,6 @@
-"""Ask a server that speaks the OpenAI-compatible API: completions or chat completions. Extra `http`.
+"""Ask a server with an OpenAI-compatible API: completions or chat completions. Needs the extra `http`.
 
-OpenAI, vLLM, llama.cpp, Ollama and others speak it, with differences that are handled here: Ollama ignores `n` and
+OpenAI, vLLM, llama.cpp, Ollama and others offer it, with differences that are handled here: Ollama ignores `n` and
 returns a single choice, and older llama.cpp servers refuse it.
 """
 
@@ -19,17 +19,17 @@ _HINTS = {
     400: "the server does not accept these settings for this model; see its message",
     401: "put the server's key into OPENAI_API_KEY, name its variable with --key-env, or pass key=…",
     403: "this key may not use this model; check the key and the model's name",
-    404: "check the address (it mostly ends in /v1) and the model's name",
-    429: "the server is busy or your quota is used up: ask later, or with fewer calls",
+    404: "check the address (it usually ends in /v1) and the model's name",
+    429: "the server is busy or your quota is used up: try again later, or with fewer calls",
 }
-_TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504}  # worth asking again
+_TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504}  # worth retrying
 _LONGEST_WAIT = 60.0  # seconds, whatever a server's Retry-After says
-_CHARACTERS_PER_TOKEN = 4  # where a server does not count
+_CHARACTERS_PER_TOKEN = 4  # if a server does not count them
 _THOUGHTS = re.compile(r"^\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ServerError(Cod3sError):
-    """A server that did not answer as it should; `final` if asking again would not help."""
+    """A server that did not answer properly; `final` if asking again would not help."""
 
     def __init__(self, message: str, hint: str = "", *, final: bool = False) -> None:
         super().__init__(message, hint)
@@ -50,11 +50,11 @@ class _Ledger:
 
 @dataclass(frozen=True)
 class CompletionServer:
-    """Called with a prompt it returns `samples` texts, as (text, mean log-probability per token) `with_scores`.
+    """Called with a prompt, returns `samples` texts; `with_scores`, as (text, mean log-probability per token).
 
-    `url` is the address up to `/completions`, mostly ending in /v1, which is added to a bare host. `chat` sends
-    the prompt as a user's message. With `seed` each call sends the next number, so that a server that obeys it
-    repeats a whole run. A call that fails temporarily is repeated up to `retries` times, after growing pauses.
+    `url` is the address up to `/completions`, usually ending in /v1, which is added to a bare host. `chat` sends
+    the prompt as a user's message. With `seed`, each call sends the next number, so a server that honours it
+    repeats a whole run. A call that fails temporarily is retried up to `retries` times, with growing pauses.
     """
 
     url: str
@@ -69,7 +69,7 @@ class CompletionServer:
     key: str | None = field(default=None, repr=False)
     timeout: float = 60.0  # seconds
     retries: int = 3
-    pause: float = 0.5  # seconds before the first repetition; doubled each time
+    pause: float = 0.5  # seconds before the first retry; doubled each time
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
     _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
     _ledger: _Ledger = field(default_factory=_Ledger, repr=False, compare=False)
@@ -86,7 +86,7 @@ class CompletionServer:
         return texts if not self.with_scores else [(text, score or 0.0) for text, score in choices]
 
     def adjusted(self, **settings: Any) -> "CompletionServer":
-        """The same server with other settings; tokens are counted together."""
+        """The same server with different settings; tokens are counted together."""
         return replace(self, **settings)
 
     def tokens_spent(self) -> Tokens:
@@ -108,7 +108,7 @@ class CompletionServer:
         return choices
 
     def _post(self, request: dict[str, Any]) -> Any:
-        """The server's answer; after a temporary failure, the call is repeated after a pause."""
+        """The server's answer; a temporary failure is retried after a pause."""
         httpx = require("httpx", "http")
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         for attempt in range(self.retries + 1):
@@ -129,10 +129,10 @@ class CompletionServer:
         raise AssertionError("the last attempt returns or raises")
 
     def _unreachable(self, error: Exception, never_answers: bool) -> ServerError:
-        """A server that never answered is taken as missing; a server that did answer may come back."""
+        """A server that never answered counts as missing; one that has answered before may come back."""
         return ServerError(
             f"{self.address} did not answer: {error or type(error).__name__}",
-            hint="check that the server runs and that the address is right, or allow it more time with --timeout",
+            hint="check that the server is running and the address is right, or allow more time with --timeout",
             final=never_answers and not self._ledger.has_answered,
         )
 
@@ -222,7 +222,7 @@ def _asked_wait(answer: Any, wait: float) -> float:
 
 
 def _message(answer: Any) -> str:
-    """What a server says about a refusal, mostly in error.message."""
+    """What a server says about a refusal, usually in error.message."""
     try:
         error = answer.json()["error"]
         return str(error["message"] if isinstance(error, dict) else error)[:300]

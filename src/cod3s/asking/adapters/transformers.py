@@ -1,4 +1,4 @@
-"""Sample from transformers: a ready pipeline, or a model with its tokenizer. Extra `train`."""
+"""Sample from transformers: a ready pipeline, or a model with its tokenizer. Needs the extra `train`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class _Sampler:
 
 @dataclass(frozen=True)
 class PipelineGenerator(_Sampler):
-    """Called with a prompt, it returns `samples` texts of a text-generation pipeline, without the prompt."""
+    """Called with a prompt, returns `samples` texts from a text-generation pipeline, without the prompt."""
 
     pipeline: Any
 
@@ -50,7 +50,7 @@ class PipelineGenerator(_Sampler):
         task = getattr(self.pipeline, "task", type(self.pipeline).__name__)
         if task != "text-generation":
             raise Cod3sError(
-                f"the pipeline is for {task!r}, text-generation was needed",
+                f"the pipeline is for {task!r}, but text-generation is needed",
                 hint="for a seq2seq model use ModelGenerator(model, tokenizer)",
             )
         rows = self._sample(self.pipeline, prompt, return_full_text=False)
@@ -59,7 +59,7 @@ class PipelineGenerator(_Sampler):
 
 @dataclass(frozen=True)
 class ModelGenerator(_Sampler):
-    """Called with a prompt, it returns `samples` texts of a seq2seq or causal model with their scores.
+    """Called with a prompt, returns `samples` texts from a seq2seq or causal model with their scores.
 
     A score is the mean log-probability of a text's tokens and its end, under the model itself: temperature, top-k
     and top-p shape what is drawn, not the score.
@@ -80,7 +80,7 @@ class ModelGenerator(_Sampler):
 
 
 def _until_end(tokens: Any, end: int | list[int] | None) -> Any:
-    """Which tokens belong to each text: all up to the first end token, which counts, bool (samples, steps)."""
+    """Which tokens belong to each text: all up to and including the first end token, bool (samples, steps)."""
     torch = require("torch", "train")
     ends = torch.tensor([] if end is None else end, dtype=tokens.dtype, device=tokens.device)
     is_end = torch.isin(tokens, ends)

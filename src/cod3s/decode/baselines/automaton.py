@@ -1,4 +1,4 @@
-"""Disjunctive constraints as automata: how far a text has come towards holding an alternative of each set.
+"""Disjunctive constraints as automata: how far a text has come towards containing an alternative of each set.
 
 A set's alternatives form a trie with the failure links of Aho and Corasick (1975), so shared beginnings are
 followed together and a match that breaks falls back to the longest that still holds. State 0 of every row
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cod3s.errors import Cod3sError
 
 Alternatives = Sequence[Sequence[int]]
-"""A constraint: token sequences, any of which the text must hold."""
+"""A constraint: token sequences, one of which the text must contain."""
 
 Ints = npt.NDArray[np.int64]
 HELD = 0
@@ -50,7 +50,7 @@ def _row(sets: Sequence[Alternatives]) -> Automata:
             raise Cod3sError("a constraint needs alternatives of at least 1 token each")
     tokens = [-1, *sorted({token for alternatives in sets for sequence in alternatives for token in sequence})]
     column = {token: number for number, token in enumerate(tokens)}
-    steps = [np.zeros((1, len(tokens)), np.int64)]  # what is held stays held
+    steps = [np.zeros((1, len(tokens)), np.int64)]  # once held, always held
     missing, whole, starts = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], []
     states = 1
     for alternatives in sets:

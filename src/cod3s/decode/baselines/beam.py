@@ -1,4 +1,4 @@
-"""The loop of beam searches on torch: step, choose, set aside what ended, until nothing better can come.
+"""The loop of beam searches on torch: step, choose, set aside what has ended, until nothing better can come.
 
 A request has at least one list of hypotheses (the groups of diverse beam search); tensors are (lists, width, …),
 the lists of a request side by side.
@@ -31,7 +31,7 @@ class Chooser(Protocol):
     """The step that differs between searches."""
 
     def choose(self, log_probs: Any, scores: Any, left: int) -> Choice:
-        """Twice the list's width of continuations, so that enough go on where half of them end.
+        """Twice the list's width of continuations, so that enough continue where half of them end.
 
         `log_probs` (lists, width, vocabulary) of the next token; `scores` (lists, width) so far; `left` is how
         many tokens may follow this token.
@@ -41,12 +41,12 @@ class Chooser(Protocol):
         """Take these continuations, (lists, width), as the hypotheses from now on."""
 
     def keep(self, lists: Any) -> None:
-        """Go on with these lists only."""
+        """Continue with these lists only."""
 
 
 @dataclass
 class _Running:
-    """What every list still writes; `sums` are plain log-probabilities, `scores` what the search ranks by."""
+    """What each list is writing; `sums` are plain log-probabilities, `scores` are what the search ranks by."""
 
     scores: Any  # (lists, width)
     sums: Any  # (lists, width)
@@ -108,7 +108,7 @@ def search(
     """
     if width < 1 or max_tokens < 1:
         raise Cod3sError(
-            f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="ask for 1 or more"
+            f"a search with beam {width} and {max_tokens} tokens finds nothing", hint="both must be 1 or more"
         )
     finished: list[list[list[Hypothesis]]] = [[] for _ in requests]
     with torch.inference_mode():
@@ -194,7 +194,7 @@ class _Search:
         sums = running.sums.gather(1, choice.parents) + added
         texts = _pick(running.texts, choice.parents)
         texts[:, :, step - 1] = choice.tokens
-        # Only the best `width` may end: the others go on instead of them.
+        # Only the best `width` may end: the others continue in their place.
         ends = (choice.tokens == self._end) | (step == max_tokens)
         ends[:, self._width :] = False
         ended = choice.scores.masked_fill(~ends, -torch.inf) / step

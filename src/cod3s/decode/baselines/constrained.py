@@ -1,6 +1,6 @@
 """Lexically constrained beam search with disjunctive positive constraints, by dynamic beam allocation.
 
-Hypotheses hold an alternative of each set that their request comes with. The beam is shared out among banks, the
+Hypotheses contain an alternative of each set of their request. The beam is shared out among banks, the
 hypotheses that lack equally many tokens (Post and Vilar 2018, arXiv 1804.06609), all sentences of a batch at once
 (Hu et al. 2019, NAACL); sets of alternatives are those of Li et al. 2020 (IJCAI).
 """
@@ -31,7 +31,7 @@ def constrained_beam_search(
     """Up to `best` hypotheses per request, each with an alternative of every set in `constraints[request]`.
 
     `boundaries[token]` says that a word is over when this token follows: an alternative then counts only as whole
-    words ("fire" is not held by "fired"). Without it any sequence of tokens counts. Where `max_tokens` leaves no
+    words ("fired" does not contain "fire"). Without it, any sequence of tokens counts. If `max_tokens` leaves no
     room for the constraints, a request gets none.
     """
     if len(constraints) != len(requests):
@@ -50,7 +50,7 @@ def constrained_beam_search(
 
 
 class _Banks:
-    """Chooses round robin among the banks, starting with the bank that lacks least."""
+    """Chooses round robin among the banks, starting with the bank that needs the least."""
 
     def __init__(self, rows: Sequence[Sequence[Alternatives]], beam: int, end: int, boundaries: Any) -> None:
         tables = build_automata(rows)
@@ -69,7 +69,7 @@ class _Banks:
         values = totals.gather(1, columns)
         repeated = torch.zeros_like(values, dtype=torch.bool)
         repeated[:, 1:] = columns[:, 1:] == columns[:, :-1]
-        # A text that ends must lack nothing, and a text that goes on must have room for what it lacks.
+        # A text that ends must lack nothing, and a text that continues must have room for what it lacks.
         hopeless = least > torch.where(tokens == self._end, 0, left)
         values = values.masked_fill(repeated | hopeless, -torch.inf)
         order = _round_robin(values, bank=enough, late=enough > left)[:, : 2 * width]

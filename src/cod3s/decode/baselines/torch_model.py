@@ -37,7 +37,7 @@ def open_torch_model(folder: Path, name: str, *, reader: Reader, vocabulary: Voc
     path = next((path for path in (folder / "torch" / name, folder / name / "model") if path.is_dir()), None)
     if path is None:
         raise BundleError(
-            f"{folder} has no torch weights of {name!r}: this search does not run on the engine",
+            f"{folder} has no torch weights for {name!r}: this search does not run on the engine",
             hint="export it again with `cod3s export RUN -o BUNDLE --with-torch`",
         )
     kind = read_json(path / "config.json").get("model_type")
@@ -46,7 +46,7 @@ def open_torch_model(folder: Path, name: str, *, reader: Reader, vocabulary: Voc
     network = _open_network(path, _KINDS[kind])
     if network.get_decoder().config.vocab_size != len(vocabulary):
         raise BundleError(
-            f"{path} writes {network.get_decoder().config.vocab_size} tokens, the bundle has {len(vocabulary)}",
+            f"{path} has {network.get_decoder().config.vocab_size} tokens, but the bundle has {len(vocabulary)}",
             hint="export it again",
         )
     return TorchModel(network, reader, vocabulary.end, network.get_decoder().config.max_position_embeddings)
@@ -82,12 +82,12 @@ class Decoding:
         )
 
     def advance(self, parents: Any, tokens: Any) -> None:
-        """Hypothesis i goes on from hypothesis `parents[i]` (of the same request) with `tokens[i]`."""
+        """Hypothesis i continues hypothesis `parents[i]` (of the same request) with `tokens[i]`."""
         self._cache.self_attention_cache.reorder_cache(parents)
         self._cache, self.log_probs = self._forward(tokens[:, None], self._cache)
 
     def keep(self, requests: Any) -> None:
-        """Go on with these requests only."""
+        """Continue with these requests only."""
         rows = (requests[:, None] * self._beams + torch.arange(self._beams)).flatten()
         self._cache.reorder_cache(rows)
         self._source, self._mask, self.log_probs = self._source[rows], self._mask[rows], self.log_probs[rows]

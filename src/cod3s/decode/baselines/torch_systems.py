@@ -1,7 +1,7 @@
 """The systems that run on torch weights: `dbs` and `dpc`.
 
 `dbs` is diverse beam search with a group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
-that targets of the source are likely to hold, and searches once per word for a text that holds any of its forms.
+that targets of the source are likely to contain, and searches once per word for a text with any of its forms.
 """
 
 import re
@@ -47,7 +47,7 @@ class TorchSystems:
         facts = self._models.facts
         if SHAPES[facts.shape].causal:
             raise BundleError(
-                f"{system} runs on seq2seq models, and the bundle {facts.name} holds a language model",
+                f"{system} runs on seq2seq models, but the bundle {facts.name} holds a language model",
                 hint="choose another system, such as s2s or s2s-rs, or another --bundle (docs/baselines.md)",
             )
 
@@ -96,7 +96,7 @@ class TorchSystems:
     def _search(
         self, relation: str, tasks: Sequence[tuple[str, RelatedWord]], config: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """The best text of each source that holds a form of its word."""
+        """The best text of each source that contains a form of its word."""
         from cod3s.decode.baselines.constrained import constrained_beam_search
 
         model, vocabulary = self._models.plain(relation), self._models.vocabulary
@@ -137,7 +137,7 @@ class _Answers:
 
     @property
     def suitable(self) -> int:
-        """How many of them may be shown."""
+        """How many of the answers may be shown."""
         return len(keep_suitable(self._config, self._source, self.all()))
 
     def add(self, hypothesis: Hypothesis, constraint: str = "") -> None:

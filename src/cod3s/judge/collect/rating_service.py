@@ -39,7 +39,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a rater is. `current` is the statement to rate next; at the end it is None and `ending` is set."""
+    """A rater's progress. `current` is the statement to rate next; at the end, it is None and `ending` is set."""
 
     name: str
     rated: int
@@ -49,7 +49,7 @@ class Standing:
 
 
 class RatingService:
-    """The study as its raters meet it; safe to share between threads."""
+    """The study as its raters see it; safe to share between threads."""
 
     def __init__(self, study: Study, items: Sequence[Item], store: Store) -> None:
         self.study = study
@@ -58,7 +58,7 @@ class RatingService:
         self._store = store
 
     def join(self, name: str) -> str:
-        """Admit someone by name, and return the token of their link. The same name twice is two raters."""
+        """Admit someone by name, and return the token of their link. Joining twice makes two raters."""
         return self._admit(Rater(new_id(), PAGE, timestamp(), name=clean(name)))
 
     def join_from_prolific(self, participant: str, session: str) -> str:
@@ -70,7 +70,7 @@ class RatingService:
         return self._store.rater_of(token_hash(token))
 
     def standing(self, rater: Rater) -> Standing:
-        """How far `rater` is; assigns the next statement if they have rated all so far and there are more."""
+        """The progress of `rater`; assigns the next statement if they have rated all so far and there are more."""
         return self._continue(rater, None)
 
     def show(self, rater: Rater, position: int) -> Shown:

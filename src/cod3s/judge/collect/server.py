@@ -1,7 +1,7 @@
 """The server of a study: pages for raters and the administrator, and their JSON API.
 
 Tokens are sent in the Authorization header. In links they come after the #, which browsers never send, so no log
-along the way holds a token. There are no cookies, so no other site can act in a rater's name.
+along the way contains a token. There are no cookies, so no other site can act in a rater's name.
 """
 
 import time
@@ -35,7 +35,7 @@ class ServerOptions:
     """How a study is served."""
 
     host: str = "127.0.0.1"
-    allowed_hosts: Sequence[str] = ()  # further names that the server answers to
+    allowed_hosts: Sequence[str] = ()  # additional names that the server answers to
     prolific: bool = False  # raters come only from Prolific
     admin_token_hash: str = ""  # replaces that of the study
     max_body: int = 16 * 1024
@@ -152,7 +152,7 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
     def join(entry: NameEntry | ProlificEntry) -> dict[str, str]:
         if isinstance(entry, NameEntry) == options.prolific:
             raise HTTPException(
-                403, "this study takes raters " + ("from Prolific" if options.prolific else "by name")
+                403, "raters join this study " + ("through Prolific" if options.prolific else "by name")
             )
         if not throttle.passes():
             raise HTTPException(429, "too many people are joining at once", headers={"Retry-After": "5"})

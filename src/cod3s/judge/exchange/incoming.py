@@ -57,11 +57,11 @@ def import_ratings(
     good, bad = check(rows, study, items)
     if bad and not skip_bad:
         raise FileFormatError(
-            f"{len(bad)} of {len(good) + len(bad)} ratings cannot be imported, so none was: {named(bad)}",
+            f"{len(bad)} of {len(good) + len(bad)} ratings cannot be imported, so none were: {named(bad)}",
             hint="correct them, or skip them with --skip-bad",
         )
     if not good:
-        raise FileFormatError("the file has no rating to import" + (f": {named(bad)}" if bad else ""))
+        raise FileFormatError("the file has no ratings to import" + (f": {named(bad)}" if bad else ""))
     known = store.raters()
     _check_not_mixed(known, good)
     stored = _ids(study, known)

@@ -1,7 +1,7 @@
 """Export a study as a Mechanical Turk batch (a page and a CSV of HITs), and import the CSV of its results.
 
 A HIT holds several statements and at least two attention checks, as in the paper's appendix. The page shows
-`${statement_1}`, `${statement_2}`, …; the results contain `Input.id_1`, … beside the answers. Neither names a
+`${statement_1}`, `${statement_2}`, …; the results contain `Input.id_1`, … next to the answers. Neither names a
 system.
 """
 
@@ -49,7 +49,7 @@ def make_hits(items: Sequence[Item], *, per_hit: int, checks: int, seed: int) ->
     share = min(checks, len(attention))
     if not rated or per_hit - share < 1:
         raise Cod3sError(
-            f"a HIT of {per_hit} statements has no room for answers beside {share} checks", hint="raise --per-hit"
+            f"a HIT of {per_hit} statements has no room for answers besides {share} checks", hint="raise --per-hit"
         )
     number = math.ceil(len(rated) / (per_hit - share))
     size = math.ceil(len(rated) / number)

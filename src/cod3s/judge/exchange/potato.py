@@ -33,7 +33,7 @@ def read_annotations(path: Path) -> Iterator[Incoming | BadRow]:
     """The scores of all annotators below `path`."""
     files = [path] if path.is_file() else sorted([*path.rglob(_STATES), *path.rglob(_INSTANCES)])
     if not files:
-        raise FileFormatError(f"{path} holds neither {_STATES} nor {_INSTANCES} files of Potato")
+        raise FileFormatError(f"{path} contains neither {_STATES} nor {_INSTANCES} files from Potato")
     for file in files:
         yield from _read_lines(file) if file.suffix == ".jsonl" else _read_state(file)
 

@@ -126,7 +126,7 @@ def _check_known(ratings: Iterable[Rating], items: Mapping[str, Item]) -> None:
     for rating in ratings:
         if rating.item not in items:
             raise Cod3sError(
-                f"the store holds a rating of {rating.item}, which is not an item of this study",
+                f"the store contains a rating of {rating.item}, which is not an item of this study",
                 hint="give the database that belongs to the study",
             )
 

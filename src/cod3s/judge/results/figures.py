@@ -2,7 +2,7 @@
 
 They are those of the paper's table 4: the score of the likeliest answer, the mean and the maximum of the three
 likeliest, and, of ten, the maximum and the mean of the three best. The maximum of noisy means is too high, and
-more so for larger sets; `held out` figures choose by all ratings but one and score by that one.
+more so for larger sets; `held out` figures choose with all ratings but one, and score with that one.
 """
 
 from collections.abc import Sequence

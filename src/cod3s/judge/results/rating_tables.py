@@ -77,7 +77,9 @@ def held_out_table(results: Results, relation: str) -> Table:
     ]
     labels = figure_labels(results.most_answers)
     columns = ("system", *(labels[name] for name in names))
-    note = "All raters of an item but one choose the best answers, and that one scores them; each rater in turn."
+    note = (
+        "All raters of an item except one choose the best answers, and that one scores them; each rater in turn."
+    )
     return Table(f"Chosen by some raters, scored by others, {title_of(relation)}", note, columns, tuple(rows))
 
 

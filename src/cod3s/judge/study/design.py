@@ -24,20 +24,20 @@ SCALE = ("makes no sense", "very unlikely", "unlikely", "possible", "likely", "v
 INSTRUCTIONS = """\
 You will read short statements that give a cause and an effect. Please say how plausible each one is, from 0 to 5.
 
-Judge only whether the one could well be the reason for the other in everyday life. It need not be the best or the
-only reason, and you need not know the people or the place.
+Judge only whether one could well be the reason for the other in everyday life. It does not have to be the best or
+the only reason, and you do not need to know the people or the place.
 
-Small slips of grammar do not matter as long as you understand what is meant. A statement that you cannot make
-sense of gets 0.
+Small grammar mistakes do not matter as long as you understand what is meant. Give 0 to a statement that you cannot
+make sense of.
 
-A 5: "The path was covered in ice, so she walked slowly." This is what one would expect.
+A 5: "The path was covered in ice, so she walked slowly." This is what you would expect.
 
-A 3: "The path was covered in ice, so she sang a song." It may be, but nothing suggests it.
+A 3: "The path was covered in ice, so she sang a song." This is possible, but nothing suggests it.
 
 A 0: "The path was covered in ice, so the spoon forgot its name." This makes no sense.
 
-A few statements only check that you are reading; please do what they say. Use the whole scale, follow your first
-impression, and judge each statement by itself.
+A few statements only check that you are paying attention; if one asks for a score, please choose it. Use the whole
+scale, follow your first impression, and judge each statement by itself.
 """
 """What raters read unless the design says otherwise."""
 DEFAULT_TOP = 3  # answers per source that are rated, as in the paper
@@ -62,7 +62,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Made:
+class NewStudy:
     """A new study. The token is shown once: only its hash is stored."""
 
     study: Study
@@ -81,7 +81,7 @@ def raters_needed(study: Study, items: Sequence[Item]) -> int:
     return ceil(rated * study.raters_per_item / study.per_rater)
 
 
-def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> Made:
+def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
     """Write the study of `outputs` into `folder`."""
     systems = read_systems(outputs)
     templates = {**TEMPLATES, **(design.templates or {})}
@@ -112,13 +112,13 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
         version=__version__,
     )
     write_study(folder, study, items)
-    return Made(study, tuple(items), token)
+    return NewStudy(study, tuple(items), token)
 
 
 def _tops(systems: Systems, top: Mapping[str, int]) -> dict[str, int]:
     unknown = [name for name in top if name and name not in systems]
     if unknown:
-        raise UsageError(f"the outputs hold no system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
+        raise UsageError(f"the outputs contain no system {unknown[0]!r}", hint=did_you_mean(unknown[0], systems))
     return {system: top.get(system, top.get("", DEFAULT_TOP)) for system in systems}
 
 

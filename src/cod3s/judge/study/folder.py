@@ -121,7 +121,7 @@ def read_study(folder: Path) -> Study:
     """The study in `folder`."""
     if not (folder / STUDY_FILE).is_file():
         raise Cod3sError(
-            f"{folder} does not hold a study", hint="create it with `cod3s judge new outputs/*.jsonl -o study/`"
+            f"{folder} does not contain a study", hint="create it with `cod3s judge new outputs/*.jsonl -o study/`"
         )
     content = read_json(folder / STUDY_FILE)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):

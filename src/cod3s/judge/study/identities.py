@@ -56,7 +56,7 @@ def is_simulated(name: str) -> bool:
 
 
 def as_text(moment: datetime) -> str:
-    """A moment as it is stored: UTC, ISO 8601 with milliseconds, so that such texts sort by time."""
+    """A moment as it is stored: UTC, ISO 8601 with milliseconds, so that sorting the texts sorts by time."""
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

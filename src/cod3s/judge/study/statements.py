@@ -50,7 +50,7 @@ def answer_items(systems: Systems, templates: Mapping[str, str], top: Mapping[st
                 old = items.get(new.statement, new)
                 items[new.statement] = replace(old, of=(*old.of, credit))
     if not items:
-        raise Cod3sError("the outputs hold no answers, so there is nothing to rate")
+        raise Cod3sError("the outputs contain no answers, so there is nothing to rate")
     return list(items.values())
 
 
@@ -83,14 +83,16 @@ def choose_questions(
     answered = {(answers.relation, for_modelling(answers.source)) for sets in systems.values() for answers in sets}
     drawn = random.Random(f"{seed} gold").sample(questions, len(questions))
     known = [question for question in drawn if question.answer is not None]
-    asked = [question for question in known if (question.direction, for_modelling(question.premise)) in answered]
+    matching = [
+        question for question in known if (question.direction, for_modelling(question.premise)) in answered
+    ]
     if number is not None:
-        return [*asked, *(question for question in known if question not in asked)][:number]
-    if not asked:
+        return [*matching, *(question for question in known if question not in matching)][:number]
+    if not matching:
         raise Cod3sError(
             "the outputs answer none of the gold questions", hint="add --gold 20 to mix in 20 of them"
         )
-    return asked
+    return matching
 
 
 def mix(answers: Sequence[Item], gold: Sequence[Item], checks: Sequence[Item], seed: int) -> list[Item]:

@@ -33,7 +33,7 @@ def choose_mmr(vectors: Vectors, quality: Scores, k: int, *, score_weight: float
 
 
 def take_away_shared(vectors: Vectors, share: float) -> Vectors:
-    """Unit vectors after a share of their mean is taken away.
+    """Unit vectors after a share of their mean is subtracted.
 
     Candidates for a prompt share its topic, which hides how they differ (docs/measured/select.md).
     """
@@ -49,7 +49,7 @@ def choose_dpp(vectors: Vectors, quality: Scores, k: int, *, score_weight: float
 
 
 def choose_greedily(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
-    """Rows that greedily span the largest volume; where no row adds volume any more, the best of the rest follow.
+    """Rows that greedily span the largest volume; once no row adds volume, the best of the rest follow.
 
     Similarity is (1 + cosine) / 2, which is positive definite like the cosine and never negative.
     """

@@ -1,4 +1,4 @@
-"""Method `signatures`: the paper's rule. Keep the best of each bin, and of the bins those that lie apart.
+"""Method `signatures`: the paper's rule. Keep the best of each bin, from bins that are far enough apart.
 
 Linear in the candidates: each is compared with the chosen rows alone, by popcount.
 """

@@ -25,7 +25,7 @@ def choose_kmedoids(vectors: Vectors, quality: Scores, k: int, *, seed: int) -> 
         medoids = moved
     if not quality.any():
         return np.sort(medoids)
-    _, best = np.unique(_assign(vectors, medoids), return_index=True)  # rows stand in rank order
+    _, best = np.unique(_assign(vectors, medoids), return_index=True)  # rows are in rank order
     return np.sort(best)
 
 

@@ -175,7 +175,7 @@ export class AnswerList {
 
   around({ samples, neighbours }) {
     const same = samples.length ? make("p", { class: "quiet", text: "In the same bin: " }, make("span", { class: "medoid", text: samples.join(" · ") })) : null;
-    const asks = neighbours.length ? "What would an answer from one of these bins be?" : "No other bin is near.";
+    const asks = neighbours.length ? "What would an answer from one of these bins be?" : "No other bins are near.";
     const list = make("ul", {}, ...neighbours.map((bin) => make("li", {}, this.neighbour(bin))));
     return [same, make("p", { class: "quiet", text: asks }), list].filter(Boolean);
   }

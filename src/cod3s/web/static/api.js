@@ -89,17 +89,17 @@ async function refused(response) {
 
 function asTrouble(error) {
   if (error instanceof Trouble || error.name === "AbortError") return error;
-  return error instanceof TypeError ? brokenOff() : new Trouble("The server sent something that is not JSON.", { retry: true });
+  return error instanceof TypeError ? brokenOff() : new Trouble("The server's reply was not JSON.", { retry: true });
 }
 
 const gone = () =>
-  new Trouble("The server does not answer.", {
-    hint: "Look at the terminal where `cod3s serve` runs, start it again if it has ended, then try again.",
+  new Trouble("The server is not responding.", {
+    hint: "Check the terminal where `cod3s serve` is running, restart it if it has stopped, and try again.",
     retry: true,
   });
 
 const brokenOff = () =>
-  new Trouble("The connection broke off before all answers were made.", {
-    hint: "What arrived is kept. Look whether `cod3s serve` still runs, then try again.",
+  new Trouble("The connection broke off before all answers had arrived.", {
+    hint: "What arrived is kept. Check that `cod3s serve` is still running, then try again.",
     retry: true,
   });

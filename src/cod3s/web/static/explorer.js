@@ -233,7 +233,7 @@ class Explorer {
     this.waiting.end({ complete: false });
     this.comparison.halt();
     if (!(error instanceof Trouble)) console.error(error);
-    warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Load it again." }), again);
+    warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Reload it." }), again);
   }
 
   async loadMap() {
@@ -241,7 +241,7 @@ class Explorer {
     try {
       if (!this.maps.has(relation)) this.maps.set(relation, (await fetchMap(relation)).bins);
     } catch (trouble) {
-      byId("map-facts").textContent = `The map could not be had: ${trouble.message}`;
+      byId("map-facts").textContent = `The map could not be loaded: ${trouble.message}`;
       return;
     }
     if (relation !== this.state.relation) return; // the user has gone on

@@ -41,7 +41,7 @@ export function apartWords(minHamming, bits) {
 }
 
 export function specificWords(weight) {
-  if (weight === 0) return "as the model likes";
+  if (weight === 0) return "up to the model";
   return `weight ${weight.toFixed(1)}`;
 }
 
@@ -54,8 +54,8 @@ export function settingsWords(state) {
 /** What is wrong with a sentence before anything is asked, or "". */
 export function textProblem(text, most) {
   const length = [...text].length;
-  if (!text.trim()) return "Write a sentence first, or take one of the examples.";
-  if (length > most) return `That is ${length} characters, and at most ${most} are read: shorten it to one sentence.`;
+  if (!text.trim()) return "Write a sentence first, or try one of the examples.";
+  if (length > most) return `That is ${length} characters, but at most ${most} are allowed: shorten it to one sentence.`;
   return "";
 }
 
@@ -81,9 +81,9 @@ export function secondsWords(seconds, last) {
 export const verdictWords = (distinct, all) => `${plural(distinct, "distinct meaning")} in ${plural(all, "answer")}`;
 
 export const thresholdWords = (threshold) =>
-  `Two answers count as one when their whole statements lie within ${threshold} of each other (cosine distance).`;
+  `Two answers count as one when their full statements are within ${threshold} of each other (cosine distance).`;
 
-export const emptyWords = "No bin had a sentence to offer. Fewer bits apart, or sampling, gives the search more room.";
+export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, gives the search more room.";
 
 export const introWords =
-  "Answers appear here, each from another region of meaning, and light up on the map.";
+  "Answers appear here, each from a different region of meaning, and light up on the map.";

@@ -6,7 +6,7 @@ causal reasoning between short texts", KR), as Li et al. 2020 use them to choose
     necessity   = p(cause, effect) / (p(cause)^a p(effect))     the effect hardly comes without the cause
     sufficiency = p(cause, effect) / (p(cause) p(effect)^a)     the cause is enough for the effect
 
-where p is the share of pairs that hold a word on that side (any form of it, once per pair); a < 1 takes less off
+where p is the share of pairs that have a word on that side (any form of it, once per pair); a < 1 takes less off
 for frequent words than mutual information would.
 """
 

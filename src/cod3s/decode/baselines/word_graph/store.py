@@ -60,7 +60,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class RelatedWord:
-    """A word that targets of a source are likely to hold, with its inflected forms, the most frequent first."""
+    """A word that targets of a source are likely to contain, with its inflected forms, most frequent first."""
 
     base: str
     forms: tuple[str, ...]
@@ -82,7 +82,7 @@ CREATE TABLE edges (
 """
 
     def related(self, source: str, number: int, balance: float | None = None) -> list[RelatedWord]:
-        """Up to `number` words that targets of `source` hold, strongest first, without the words of the source.
+        """Up to `number` words that targets of `source` contain, strongest first, without the words of the source.
 
         A word's strength is the sum over the source's words of necessity^balance * sufficiency^(1 - balance), the
         causal strength of Luo et al. 2016, times pairs / (pairs + doubt), as few pairs prove little. By default
@@ -122,6 +122,6 @@ def open_word_graph(path: Path) -> WordGraph:
     if not path.is_file():
         raise BundleError(
             f"there is no word graph at {path}",
-            hint="export the bundle again with --word-graph CORPUS, the corpus that it was trained on",
+            hint="export the bundle again with --word-graph CORPUS, where CORPUS is what it was trained on",
         )
     return WordGraph(path)

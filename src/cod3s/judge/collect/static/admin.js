@@ -52,7 +52,7 @@ function fillFigures(progress) {
     .filter(([raters]) => Number(raters) >= progress.raters_per_item)
     .reduce((sum, [, items]) => sum + items, 0);
   const figures = [
-    [`ratings, ${progress.wanted} wanted`, progress.ratings],
+    [`ratings, of ${progress.wanted} wanted`, progress.ratings],
     [`items with ${progress.raters_per_item} raters`, `${full} of ${progress.items}`],
     ["raters finished", `${finished} of ${progress.raters.length}`],
   ];
@@ -64,7 +64,7 @@ function fillFigures(progress) {
 }
 
 function fillRaters(raters) {
-  fill("raters", ["rater", "came by", "rated", "mean", "seconds per item", "checks failed", "state"], raters.map((rater) => [
+  fill("raters", ["rater", "from", "rated", "mean", "seconds per item", "checks failed", "state"], raters.map((rater) => [
     rater.name,
     rater.origin,
     rater.ratings,

@@ -247,7 +247,7 @@ async function copy(text, button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Please copy it by hand";
+    button.textContent = "Please copy it manually";
   }
   setTimeout(() => { button.textContent = before; }, 2000);
 }
