@@ -119,8 +119,8 @@ def train(
 ) -> None:
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
-    Every set of data counts the same. Figures are by cross-validation: all alternatives of a question and all
-    answers to a source are in the same fold.
+    Every set of data counts the same, and verdicts as much as four others. Figures are by cross-validation: all
+    alternatives of a question and all answers to a source are in the same fold.
     """
     from dataclasses import asdict
 

@@ -19,6 +19,8 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
 
+VERDICTS = "verdicts"
+"""The name of the data that verdicts are."""
 HELD_OUT = 5  # every fifth question
 _WATCHED = 10
 _VERDICTS = ("yes", "partly", "no")
@@ -90,7 +92,7 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
                 )
             pair = Pair(relation(row), clean(source(row)), clean(target(row)))
             question = f"{pair.relation} {pair.source}"
-            examples.append(LabelledPair(pair, plausible(row) == "yes", "verdicts", question))
+            examples.append(LabelledPair(pair, plausible(row) == "yes", VERDICTS, question))
     return examples
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.critic.examples import LabelledPair
+from cod3s.critic.examples import VERDICTS, LabelledPair
 from cod3s.decode.models import BundleModels
 from cod3s.decode.plausibility import Critic, Judge, logistic
 from cod3s.errors import Cod3sError
@@ -20,6 +20,7 @@ Numbers = npt.NDArray[np.float64]
 
 DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
 _FOLDS = 5
+_VERDICTS_COUNT = 4.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
 _FLOOR = 0.05  # the share of right answers that the floor would leave out
 _CALIBRATION_BINS = 10
@@ -58,7 +59,8 @@ def fit_critic(
 ) -> Fit:
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
-    Every set of data counts the same, however many examples it has.
+    Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
+    first of all, so they count as much as four other sets.
     """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
@@ -67,19 +69,22 @@ def fit_critic(
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
     rows = Judge(unfitted, models, signer, verifier).features([example.pair for example in examples])
-    shares = _shares([example.data for example in examples])
+    data = np.array([example.data for example in examples])
     held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)
     for fold in range(_FOLDS):
         apart = folds == fold
         if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart], shares[~apart])
+            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
             held_out[apart] = logistic(rows[apart] @ weights + bias)
-    weights, bias = _fit(rows, labels, shares)
+    weights, bias = _fit(rows, labels, data)
+    accepted = labels == 1
+    if (data[accepted] == VERDICTS).any():
+        accepted &= data == VERDICTS
     critic = Critic(
         dict(zip(features, weights.tolist(), strict=True)),
         bias,
-        floor=float(np.quantile(held_out[labels == 1], _FLOOR)),
+        floor=float(np.quantile(held_out[accepted], _FLOOR)),
         encoder=signer.encoder.id,
         facts=facts or {},
     )
@@ -130,17 +135,26 @@ def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
 
 
 def _shares(data: Sequence[str]) -> Numbers:
-    """How much each example counts: equal in sum for every set of data, and 1 on average."""
+    """How much each example counts, 1 on average: equal in sum for every set of data, but more for verdicts."""
     counts = Counter(data)
-    return np.array([len(data) / len(counts) / counts[name] for name in data])
+    parts = {name: _VERDICTS_COUNT if name == VERDICTS else 1.0 for name in counts}
+    scale = len(data) / sum(parts.values())
+    return np.array([scale * parts[name] / counts[name] for name in data])
 
 
-def _fit(rows: Numbers, labels: Numbers, shares: Numbers) -> tuple[Numbers, float]:
-    """Weights and bias of a logistic regression, by Newton's method on standardised features."""
+def _fit(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
+    """Weights and bias of a logistic regression, by Newton's method on standardised features.
+
+    Every set of data has a bias of its own: half of all alternatives are right, but fewer answers. The critic gets
+    the bias of the verdicts, or else the mean of all.
+    """
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    design = np.column_stack([(rows - centre) / spread, np.ones(len(rows))])
-    penalty = np.diag([*np.full(rows.shape[1], _SHRINK), 1e-6])
+    names = sorted(set(data.tolist()))
+    sets = (data[:, None] == np.array(names)).astype(np.float64)  # (examples, sets)
+    design = np.column_stack([(rows - centre) / spread, sets])
+    penalty = np.diag([*np.full(rows.shape[1], _SHRINK), *np.full(len(names), 1e-6)])
+    shares = _shares(data.tolist())
     weights = np.zeros(design.shape[1])
     for _ in range(50):
         p = logistic(design @ weights)
@@ -149,8 +163,9 @@ def _fit(rows: Numbers, labels: Numbers, shares: Numbers) -> tuple[Numbers, floa
         weights = weights - step
         if np.abs(step).max() < 1e-8:
             break
-    scaled = weights[:-1] / spread
-    return scaled, float(weights[-1] - scaled @ centre)
+    scaled, biases = weights[: -len(names)] / spread, weights[-len(names) :]
+    bias = biases[names.index(VERDICTS)] if VERDICTS in names else biases.mean()
+    return scaled, float(bias - scaled @ centre)
 
 
 def _reliability(probabilities: Numbers, labels: Numbers) -> list[tuple[float, float, int]]:
