@@ -87,8 +87,9 @@ default-bundle: install
 	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --force --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
-	$(BIN)/cod3s critic train $(WORK)/corpus --bundle $(WORK)/bundle -o $(WORK)/critic --force \
-	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl --limit 500 \
-	  --verdicts recipes/verdicts.tsv
-	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/bundle
-	$(BIN)/cod3s bins reword $(WORK)/bundle --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150
+	$(BIN)/cod3s refine $(WORK)/bundle --verdicts recipes/verdicts.tsv -o $(WORK)/refined --rivals 4 --resume --force
+	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
+	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
+	  --verdicts recipes/verdicts-refined.tsv --seen recipes/verdicts.tsv
+	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined
+	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

@@ -280,7 +280,7 @@ def test_the_command_line_tunes_fits_and_attaches(here: Run, bundle: Path, tmp_p
     assert tuned.returncode == 0, tuned.stderr
     assert json.loads(tuned.stdout)["figures"]["auc"] > 0.9
     fitted = here(
-        *("critic", "train", "--verdicts", "read.tsv", "--bundle", "bundle", "--verifier", "verifier", "--unseen"),
+        *("critic", "train", "--seen", "read.tsv", "--bundle", "bundle", "--verifier", "verifier"),
         *("-o", "critic", "--features", "verifier", "--json"),
     )
     assert fitted.returncode == 0, fitted.stderr

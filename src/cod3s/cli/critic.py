@@ -51,7 +51,7 @@ def tune(
     """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
 
     It learns from four fifths of the verdicts and from training pairs of the corpus; then fit a critic on the rest
-    with `cod3s critic train --verifier … --unseen`. It needs a bundle of a causal language model.
+    with `cod3s critic train --verifier … --seen …`. It needs a bundle of a causal language model.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic
@@ -102,12 +102,13 @@ def train(
         Path | None,
         typer.Option(help="A folder made by `cod3s critic tune`: weigh what its verifier says of a pair, too."),
     ] = None,
-    unseen: Annotated[
-        bool,
+    seen: Annotated[
+        list[Path] | None,
         typer.Option(
-            "--unseen", help="Leave out the verdicts that `cod3s refine` and `cod3s critic tune` learn from."
+            help="Verdicts that `cod3s refine` or `cod3s critic tune` learned from: only those that both left out "
+            "count; repeatable."
         ),
-    ] = False,
+    ] = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
@@ -119,7 +120,7 @@ def train(
 ) -> None:
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
-    Every set of data counts the same, and verdicts as much as four others. Figures are by cross-validation: all
+    Every set of data counts the same, and verdicts as much as ten others. Figures are by cross-validation: all
     alternatives of a question and all answers to a source are in the same fold.
     """
     from dataclasses import asdict
@@ -133,7 +134,7 @@ def train(
     from cod3s.model.verifier import NAME as VERIFIER
     from cod3s.options import find_name
 
-    if corpus is None and not questions and not verdicts:
+    if corpus is None and not questions and not verdicts and not seen:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
     if "verifier" in names and verifier is None:
@@ -141,8 +142,8 @@ def train(
     require_new(output, force)
     adapter = load_adapter(verifier / VERIFIER) if verifier else None
     generator = load(bundle)
-    examples = _read_examples(questions or [], [])
-    examples += [read for read in _read_examples([], verdicts or []) if read.is_held_out or not unseen]
+    examples = _read_examples(questions or [], verdicts or [])
+    examples += [example for example in _read_examples([], seen or []) if example.is_held_out]
     if corpus is not None:
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")

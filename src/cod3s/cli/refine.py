@@ -33,7 +33,7 @@ def refine(
 ) -> None:
     """Make accepted answers likelier than rejected ones, in a copy of a bundle.
 
-    It learns from four fifths of the sources; `cod3s critic train --unseen` uses the rest.
+    It learns from four fifths of the sources; `cod3s critic train --seen` uses the rest.
     The weights do not change: what is learned is a small adapter.
     """
     require_all("train", "torch", "transformers", "peft")

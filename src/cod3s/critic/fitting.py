@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.float64]
 
 DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
 _FOLDS = 5
-_VERDICTS_COUNT = 4.0
+_VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
 _FLOOR = 0.05  # the share of right answers that the floor would leave out
 _CALIBRATION_BINS = 10
@@ -60,7 +60,7 @@ def fit_critic(
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
-    first of all, so they count as much as four other sets.
+    first of all, so they count as much as ten other sets.
     """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
