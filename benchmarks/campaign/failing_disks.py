@@ -68,7 +68,8 @@ class Fault:
             complaint = process.communicate()[1]
             if old and (fault := difference(digest(trial.output, command.timed), expected)):
                 return f"the old result is gone: {fault}"
-        if process.returncode == 0 and not (self.may_pass or (old and not command.again)):
+        done_before = old and "--force" not in command.again
+        if process.returncode == 0 and not (self.may_pass or done_before):
             return "it was not told"
         if process.returncode and not _is_clear(process.returncode, complaint):
             return f"an unclear error: {complaint.strip()[-300:]}"
