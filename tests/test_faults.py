@@ -149,28 +149,30 @@ def test_what_killed_exports_left_is_removed_by_the_next(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.other.abcdefgh.part", "out"]
 
 
-_KILL = """
+_FORKED = """
 import sys
 from pathlib import Path
 from campaign.commands import commands
+from campaign.failing_disks import try_command
 from campaign.kills import kill_and_go_on
 from campaign.tally import Budget
-from campaign.watch import Sample, Watch
 
-made, scratch = map(Path, sys.argv[1:])
+what, made, scratch = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 (command,) = [command for command in commands(scratch, made) if command.name == "codes fit"]
 (scratch / "cases").mkdir()
-tally = kill_and_go_on(command, scratch / "cases", Budget(cases=5, seconds=30, seed=7))
-assert tally.tried > 0
-assert not tally.findings, tally.findings
+if what == "kills":
+    tallies = [kill_and_go_on(command, scratch / "cases", Budget(cases=5, seconds=30, seed=7))]
+else:
+    tallies = [*try_command(command, made, scratch / "cases", Budget(cases=1, seconds=30, seed=7))]
+assert all(tally.tried or tally.remark for tally in tallies)
+sys.exit("\\n".join(finding for tally in tallies for finding in tally.findings) or 0)
 """
 
 
-def test_a_killed_command_goes_on_to_the_bytes_of_an_uninterrupted_run(
-    tiny_bundle: TinyBundle, tmp_path: Path
-) -> None:
-    """In a process without threads, because the command is forked from it."""
-    line = [sys.executable, "-c", _KILL, tiny_bundle.run.parent, tmp_path]
+@pytest.mark.parametrize("what", ["kills", "failing disks"])
+def test_a_command_survives(what: str, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    """In a process without threads, because commands are forked from it; only root can mount failing disks."""
+    line = [sys.executable, "-c", _FORKED, what, tiny_bundle.run.parent, tmp_path]
     subprocess.run(line, env=ENVIRONMENT, check=True)
 
 
