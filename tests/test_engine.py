@@ -11,7 +11,7 @@ import pytest
 
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.models import BundleModels, RoleModel, open_models
-from cod3s.errors import BundleError
+from cod3s.errors import BundleError, Cod3sError
 from cod3s.model.engine import Request
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
@@ -266,3 +266,22 @@ def test_damage_that_is_noticed_when_a_model_runs_is_a_clear_error(
     with pytest.raises(BundleError, match="cannot be run") as raised:
         model.engine.search([model.request(SOURCES[0])], beam=2, best=1, max_tokens=4)
     assert "export the bundle again" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda text: "[" * 100_000 + text, "valid JSON"),
+        (lambda text: json.dumps(json.loads(text) * 100), "a token stands twice"),
+    ],
+    ids=["nested too deep", "repeated"],
+)
+def test_a_vocabulary_that_crashes_the_engine_is_refused_before_it_is_opened(
+    damage: Callable[[str], str], fault: str, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
+    path = tmp_path / "bundle" / "models" / "shared" / "shared_vocabulary.json"
+    path.write_text(damage(path.read_text()))
+    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
+    with pytest.raises(Cod3sError, match=fault):
+        open_models(tmp_path / "bundle").plain("effect")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cod3s.encode.fast import open_on_thread
 from cod3s.errors import BundleError
+from cod3s.files.disk import read_json
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -103,6 +104,8 @@ class CTranslate2Engine(ABC):
         self._end = vocabulary.end
         self._threads = threads or os.cpu_count() or 1
         self._suppressed: dict[tuple[int, ...], list[list[str]]] = {}
+        for path in sorted(folder.glob("*.json")):
+            _require_sound(path)
         self._model = self._open(self._threads)
 
     def search(
@@ -192,6 +195,14 @@ class CTranslate2Engine(ABC):
             allowed = set(kept)
             self._suppressed[kept] = [[name] for n, name in enumerate(self._names) if n not in allowed]
         return self._suppressed[kept]
+
+
+def _require_sound(path: Path) -> None:
+    """Refuse what crashes CTranslate2: values nested too deep, and tokens that stand twice in a vocabulary."""
+    content = read_json(path)
+    is_list = path.name.endswith("vocabulary.json") and isinstance(content, list)
+    if is_list and len(set(map(str, content))) < len(content):
+        raise BundleError(f"a token stands twice in {path}", hint="copy or export the bundle again")
 
 
 class FastEngine(CTranslate2Engine):
