@@ -360,7 +360,7 @@ def test_parts_are_joined_and_a_wrong_size_in_the_index_is_refused(tmp_path: Pat
         index.write_text(json.dumps({"parts": [200_000, 200_000, 100_000]}))
     assert joined_parts(tmp_path) == {"model.bin": weights, "config.json": b"{}"}
     content = read_json(index)
-    for size in (199_999, 200_001):
+    for size in (199_999, 200_001, 2**31, 2**70):
         index.write_text(json.dumps({**content, "parts": [200_000, size, 100_000]}))
         with pytest.raises(BundleError, match=r"model\.bin\.1 is missing or damaged"):
             joined_parts(tmp_path)

@@ -1,5 +1,8 @@
 """The engine on a trained tiny model: it finds what transformers finds, and its methods agree with each other."""
 
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.models import BundleModels, RoleModel, open_models
-from cod3s.errors import BundleError
+from cod3s.errors import BundleError, Cod3sError
 from cod3s.model.engine import Request
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
@@ -233,8 +236,6 @@ def test_sources_of_any_length_are_read_and_scored(source: str, cut: bool, why: 
 
 
 def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
     model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
     model.write_bytes(model.read_bytes()[:5000])
@@ -242,4 +243,45 @@ def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Pat
         open_models(tmp_path / "bundle").plain("effect")
     write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
     with pytest.raises(BundleError, match="cannot be opened"):
+        open_models(tmp_path / "bundle").plain("effect")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("config.json", lambda content: {**content, "add_source_eos": None}),
+        ("shared_vocabulary.json", lambda content: [token.replace("▁the", "▁a?") for token in content]),
+    ],
+    ids=["a value of another type", "another token"],
+)
+def test_damage_that_is_noticed_when_a_model_runs_is_a_clear_error(
+    name: str, damage: Callable[[Any], Any], tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    """Both files can be opened, and their checksums are right."""
+    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
+    path = tmp_path / "bundle" / "models" / "shared" / name
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
+    model = open_models(tmp_path / "bundle").plain("effect")
+    with pytest.raises(BundleError, match="cannot be run") as raised:
+        model.engine.search([model.request(SOURCES[0])], beam=2, best=1, max_tokens=4)
+    assert "export the bundle again" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda text: "[" * 100_000 + text, "valid JSON"),
+        (lambda text: json.dumps(json.loads(text) * 100), "a token stands twice"),
+    ],
+    ids=["nested too deep", "repeated"],
+)
+def test_a_vocabulary_that_crashes_the_engine_is_refused_before_it_is_opened(
+    damage: Callable[[str], str], fault: str, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
+    path = tmp_path / "bundle" / "models" / "shared" / "shared_vocabulary.json"
+    path.write_text(damage(path.read_text()))
+    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
+    with pytest.raises(Cod3sError, match=fault):
         open_models(tmp_path / "bundle").plain("effect")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from campaign.configurations import try_configs
+from campaign.crowds import send_crowd
 from campaign.damaged_files import attack
 from campaign.databases import rate_through_kills
 from campaign.disks import DISK_FAULTS, DiskFault
@@ -15,6 +16,7 @@ from campaign.material import ENVIRONMENT
 from campaign.readers import Reader, make_readers
 from campaign.strangers import spring_all
 from campaign.tally import Budget
+from campaign.watch import Sample, Watch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -25,6 +27,7 @@ from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import replaced_folder
 from cod3s.files.lock import sole_writer
 from cod3s.judge.study.folder import Item
+from cod3s.web.limits import Limits
 from postgresql_server import cluster
 from tiny_bundle import TinyBundle
 
@@ -38,9 +41,8 @@ def readers(tiny_bundle: TinyBundle, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_damaged_files_are_read_or_refused_with_a_message(readers: list[Reader]) -> None:
-    """Without the bundle's checksums, the engine's own errors come through, so it is left out."""
     others = [content for reader in readers for content in reader.files.values() if content]
-    tallies = [attack(reader, others, CASES) for reader in readers if not reader.name.startswith("engine")]
+    tallies = [attack(reader, others, CASES) for reader in readers]
     assert [finding for tally in tallies for finding in tally.findings] == []
     assert sum(tally.tried for tally in tallies) > 10 * len(tallies)
 
@@ -147,6 +149,33 @@ def test_what_killed_exports_left_is_removed_by_the_next(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.other.abcdefgh.part", "out"]
 
 
+_FORKED = """
+import sys
+from pathlib import Path
+from campaign.commands import commands
+from campaign.failing_disks import try_command
+from campaign.kills import kill_and_go_on
+from campaign.tally import Budget
+
+what, made, scratch = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+(command,) = [command for command in commands(scratch, made) if command.name == "codes fit"]
+(scratch / "cases").mkdir()
+if what == "kills":
+    tallies = [kill_and_go_on(command, scratch / "cases", Budget(cases=5, seconds=30, seed=7))]
+else:
+    tallies = [*try_command(command, made, scratch / "cases", Budget(cases=1, seconds=30, seed=7))]
+assert all(tally.tried or tally.remark for tally in tallies)
+sys.exit("\\n".join(finding for tally in tallies for finding in tally.findings) or 0)
+"""
+
+
+@pytest.mark.parametrize("what", ["kills", "failing disks"])
+def test_a_command_survives(what: str, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    """In a process without threads, because commands are forked from it; only root can mount failing disks."""
+    line = [sys.executable, "-c", _FORKED, what, tiny_bundle.run.parent, tmp_path]
+    subprocess.run(line, env=ENVIRONMENT, check=True)
+
+
 @pytest.mark.parametrize("fault", DISK_FAULTS, ids=lambda fault: fault.name)
 def test_a_failing_disk_leaves_the_old_result(fault: DiskFault, tmp_path: Path) -> None:
     assert fault.try_writers(tmp_path) == []
@@ -155,6 +184,24 @@ def test_a_failing_disk_leaves_the_old_result(fault: DiskFault, tmp_path: Path) 
 def test_a_killed_database_and_two_servers_lose_and_double_no_rating(tmp_path: Path) -> None:
     with cluster(fsync=True) as server:
         assert rate_through_kills(server, tmp_path, kills=1) == []
+
+
+# Crowds
+
+
+def test_a_crowd_of_good_and_bad_clients_gets_documented_replies(tiny_bundle: TinyBundle) -> None:
+    tally = send_crowd(tiny_bundle.small, Budget(cases=1, seconds=5, seed=7), 12, Limits(seconds=5))
+    assert tally.tried > 12
+    assert tally.findings == []
+
+
+def test_memory_that_grows_is_noticed() -> None:
+    flat = Watch([Sample(second, 100.0, 8) for second in range(100)])
+    growing = Watch([Sample(second, 100.0 + second, 8) for second in range(100)])
+    leaking = Watch([Sample(second, 100.0, second) for second in range(100)])
+    assert flat.growth(settled=0.2, width=0.1) == ""
+    assert "memory grew from 124" in growing.growth(settled=0.2, width=0.1)
+    assert "open files grew from 24" in leaking.growth(settled=0.2, width=0.1)
 
 
 def test_random_configurations_obey_the_rule_and_do_not_depend_on_batches_or_threads(

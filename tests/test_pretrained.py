@@ -258,6 +258,15 @@ def test_a_damaged_tokenizer_is_a_clear_error(tmp_path: Path) -> None:
         Vocabulary(tmp_path / "tokens.model", [], SignatureTokens())
 
 
+def test_a_tokenizer_without_its_unknown_token_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models
+
+    tokenizer = Tokenizer(models.WordPiece({"</s>": 0, "baker": 1}, unk_token="[UNK]"))
+    tokenizer.save(str(tmp_path / "tokens.model"))
+    with pytest.raises(FileFormatError, match="there are no text pieces in"):
+        Vocabulary(tmp_path / "tokens.model", [], SignatureTokens())
+
+
 def test_a_preset_with_a_shape_of_its_own_takes_no_model_to_start_from() -> None:
     with pytest.raises(Cod3sError, match="do not go together"):
         PRESETS["warm"].with_values(init="facebook/bart-base")

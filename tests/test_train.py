@@ -27,9 +27,10 @@ from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import find_preset, parse_roles
+from cod3s.train.curves import Log
 from cod3s.train.lessons import IGNORED, Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
-from cod3s.train.run_folder import FINISHED
+from cod3s.train.run_folder import FINISHED, clear_disk_errors
 from cod3s.train.training_run import members
 from cod3s.train.validate import majority_bit_accuracy
 from conftest import ROOT, Run
@@ -159,6 +160,52 @@ def test_a_killed_run_resumes_to_the_same_weights(corpus: Path, finished: Path, 
     assert all((wanted[name] == found[name]).all() for name in wanted)
     log = (run / "shared" / "log.csv").read_text()
     assert log.count(",eval_loss,") == (finished / "shared" / "log.csv").read_text().count(",eval_loss,")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_steps": 4}, {"patience": 1, "learning_rate": 1e-12}],
+    ids=["all steps taken", "no patience left"],
+)
+def test_a_run_killed_after_its_last_step_takes_no_further_step(
+    options: dict[str, float], corpus: Path, tmp_path: Path
+) -> None:
+    config = TINY.with_values(evaluate_every=2, validate_pairs=5, **options)
+    train(corpus, tmp_path / "run", config)
+    folder = tmp_path / "run" / "shared"
+    wanted, log = weights(tmp_path / "run"), (folder / "log.csv").read_text()
+    for name in ("finished", "figures.json"):
+        (folder / name).unlink()
+    shutil.rmtree(folder / "model")
+    train(corpus, tmp_path / "run", config, resume=True)
+    resumed = weights(tmp_path / "run")
+    assert all((wanted[name] == resumed[name]).all() for name in wanted)
+    assert (folder / "log.csv").read_text() == log
+    assert (folder / "finished").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        ("step,figure,value\n2,loss,5.0\n4,loss,4.0\n", "2,loss,5.0\n"),
+        ("step,figure,value\n2,loss,5.0\n4,lo", "2,loss,5.0\n"),
+        ("step,fig", ""),
+        ("", ""),
+    ],
+    ids=["later steps", "half of a row", "half of a header", "nothing"],
+)
+def test_a_log_that_a_kill_left_half_written_is_mended(content: str, kept: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(content)
+    Log(tmp_path / "log.csv").cut(2)
+    assert (tmp_path / "log.csv").read_text() == f"step,figure,value\n{kept}"
+
+
+def test_a_disk_that_is_full_while_torch_writes_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(Cod3sError, match="could not be written") as raised, clear_disk_errors(tmp_path):
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 649216 vs 649104")
+    assert "--resume" in raised.value.hint
+    with pytest.raises(RuntimeError, match="size mismatch"), clear_disk_errors(tmp_path):
+        raise RuntimeError("size mismatch for a tensor")
 
 
 def test_two_processes_reach_the_loss_of_one(corpus: Path, tmp_path: Path) -> None:

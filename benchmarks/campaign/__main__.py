@@ -6,7 +6,10 @@ from importlib import import_module
 
 from campaign.tally import print_all
 
-NAMES = ("damaged_files", "strangers", "two_runs", "kills", "disks", "configurations", "databases")
+NAMES = (
+    *("damaged_files", "strangers", "two_runs", "kills", "judge_kills", "disks", "failing_disks"),
+    *("configurations", "crowds", "long_runs", "databases"),
+)
 
 
 def main() -> int:

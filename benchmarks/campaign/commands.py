@@ -1,36 +1,38 @@
 """The commands that write results, on the tiny bundle, and digests that tell whether two results are equal."""
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from campaign.material import ENVIRONMENT, material
+from campaign.forked import ForkedCommand
+from campaign.material import material
 from campaign.tally import Budget, Tally, budget_of
 from cod3s.files.disk import sha256
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command with its output folder or file last; `again` is added to continue a killed run."""
+    """A command with its output folder or file last; `again` is added to continue a killed run.
+
+    `timed` are the beginnings of names of files that hold times, so that no two runs write the same.
+    """
 
     name: str
     arguments: Sequence[str | Path]
     again: tuple[str, ...] = ()
+    timed: tuple[str, ...] = ()
 
-    def start(self, output: Path, *more: str) -> "subprocess.Popen[str]":
-        line = [sys.executable, "-m", "cod3s", *map(str, self.arguments), "-o", str(output), *more]
-        return subprocess.Popen(
-            line, env=ENVIRONMENT, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=output.parent
-        )
+    def start(self, output: Path, *more: str, **options: Any) -> ForkedCommand:
+        """Start the command; `options` are those of ForkedCommand."""
+        return ForkedCommand((*self.arguments, "-o", output, *more), output.parent, **options)
 
 
-def commands(scratch: Path) -> list[Command]:
-    """Every command that can be killed; their inputs are written into `scratch`."""
-    made = material()
+def commands(scratch: Path, made: Path | None = None) -> list[Command]:
+    """Every command that can be killed; their inputs are written into `scratch`, or are the material in `made`."""
+    made = made or material()
     sources = [
         f"the {who} lost the key at home" for who in ("baker", "pilot", "judge", "nurse", "clerk", "singer")
     ]
@@ -41,6 +43,7 @@ def commands(scratch: Path) -> list[Command]:
     quick = ("--bundle", bundle, "--second-encoder", "none")
     return [
         Command("prepare", ("prepare", made / "pairs.tsv", "--encoder", "static", *corpus_options)),
+        Command("train", ("train", made / "corpus", "--preset", "tiny", *_SHORT), ("--resume",), _TIMED),
         Command("export", ("export", made / "run", "--name", "tiny"), ("--force",)),
         Command("evaluate", ("evaluate", table, *quick, "--systems", "cod3s,s2s", "--sets", "2")),
         Command("sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2")),
@@ -62,15 +65,25 @@ def commands(scratch: Path) -> list[Command]:
     ]
 
 
+_SHORT = (
+    *("--bits-per-token", "3", "--max-steps", "6", "--evaluate-every", "2"),
+    *("--batch-tokens", "512", "--validate-pairs", "10"),
+)
+_TIMED = ("checkpoint-", "figures.json", "log.csv")
 _FIXED = ("--signature-weight", "-", "--sentence-weight", "-")
 
 
-def digest(output: Path) -> dict[str, str]:
+def digest(output: Path, timed: tuple[str, ...] = ()) -> dict[str, str]:
     """The checksum of every file of a result; hidden leftovers of a killed run are no part of it."""
     if output.is_file():
         return {output.name: sha256(output)}
     paths = [path.relative_to(output) for path in output.rglob("*") if path.is_file()]
-    return {str(path): sha256(output / path) for path in paths if not any(part[0] == "." for part in path.parts)}
+    left_out = (".", *timed)
+    return {
+        str(path): sha256(output / path)
+        for path in paths
+        if not any(part.startswith(left_out) for part in path.parts)
+    }
 
 
 def difference(result: dict[str, str], expected: dict[str, str]) -> str:
@@ -81,11 +94,32 @@ def difference(result: dict[str, str], expected: dict[str, str]) -> str:
 
 def whole_run(command: Command, output: Path, *more: str) -> dict[str, str]:
     """The digest of an uninterrupted run."""
-    process = command.start(output, *more)
+    finished(command, command.start(output, *more))
+    return digest(output, command.timed)
+
+
+def finished(command: Command, process: ForkedCommand) -> ForkedCommand:
+    """The process after its end, which must be a success."""
     _, complaint = process.communicate()
     if process.returncode:
         raise RuntimeError(f"{command.name} failed: {complaint.strip()[-300:]}")
-    return digest(output)
+    return process
+
+
+def practised(command: Command, folder: Path) -> tuple[dict[str, str], float]:
+    """The digest of an uninterrupted run, and the processor seconds of another one that had its imports done.
+
+    An error if the two runs differ.
+    """
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+    finished(command, process := command.start(folder / "first" / "out", learn=True))
+    process.import_the_same()
+    expected = digest(folder / "first" / "out", command.timed)
+    process = finished(command, command.start(folder / "second" / "out"))
+    if fault := difference(digest(folder / "second" / "out", command.timed), expected):
+        raise RuntimeError(f"{command.name}: {fault}, and nothing interrupted it")
+    return expected, process.used
 
 
 def try_each(options: argparse.Namespace, attempt: Callable[[Command, Path, Budget], Tally]) -> Iterator[Tally]:

@@ -10,7 +10,7 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.records import AnswerSet
+from cod3s.records import Answer, AnswerSet
 
 SOURCES = (
     "the baker lost the key at home",
@@ -28,7 +28,7 @@ SOURCES = (
     "the judge caught a cold in town",
     "the waiter missed the bus near the lake",
 )
-_SCORE_DIGITS = 4  # scores of another batch or thread differ by rounding
+_ROUNDING = 1e-4  # by which scores of another batch or thread may differ
 _CHOICES: dict[str, Sequence[Any]] = {
     "k": (1, 2, 3, 5, 8),
     "signature_search": ("beam", "exact"),
@@ -112,13 +112,15 @@ def _broken_rule(answers: AnswerSet, config: DecodeConfig) -> str:
 
 def _difference(left: Sequence[AnswerSet], right: Sequence[AnswerSet]) -> str:
     for a, b in zip(left, right, strict=True):
-        if _shown(a) != _shown(b):
-            return f"{a.source!r}: {_shown(a)} and {_shown(b)}"[:300]
+        for answer, other in zip_longest(a.answers, b.answers):
+            if not (answer and other and _is_same(answer, other)):
+                return f"{a.source!r}: {answer} and {other}"[:500]
     return ""
 
 
-def _shown(answers: AnswerSet) -> list[tuple[str, str, float]]:
-    return [(answer.text, answer.signature, round(answer.score, _SCORE_DIGITS)) for answer in answers.answers]
+def _is_same(answer: Answer, other: Answer) -> bool:
+    same_words = (answer.text, answer.signature) == (other.text, other.signature)
+    return same_words and abs(answer.score - other.score) < _ROUNDING
 
 
 def try_configs(bundle: Path, budget: Budget) -> Tally:

@@ -1,4 +1,4 @@
-"""Bytes: every reader on damaged files. It must work or raise a Cod3sError, within 10 seconds and 1 GiB.
+"""Bytes: every reader on damaged files. It must work or raise a Cod3sError, within 10 processor seconds and 1 GiB.
 
 PYTHONPATH=benchmarks:tests python -m campaign.damaged_files --cases 10000 --seconds 60 --only pairs
 """
@@ -7,6 +7,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from campaign.damage import damage
@@ -14,6 +15,8 @@ from campaign.guarded import Guarded, Try, refused_or_done
 from campaign.material import bundle_and_corpus
 from campaign.readers import Reader, make_readers
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
+
+_TOGETHER = 20  # cases between two looks at the clock
 
 
 def attack(reader: Reader, others: Sequence[bytes], budget: Budget) -> Tally:
@@ -23,8 +26,10 @@ def attack(reader: Reader, others: Sequence[bytes], budget: Budget) -> Tally:
         tempfile.TemporaryDirectory() as folder,
         Guarded(lambda: _reading(reader, Path(folder), others, budget)) as read,
     ):
-        for number in budget.numbers():
-            tally.count(f"case {number}", read(number))
+        numbers = budget.numbers()
+        while several := list(islice(numbers, _TOGETHER)):
+            for number, finding in read.try_all(several):
+                tally.count(f"case {number}", finding)
     return tally
 
 

@@ -1,14 +1,11 @@
-"""Disks: no space, a read-only folder, fsync that fails. The error is clear, and the old result stays.
+"""Writers of files on a disk that fails: the error is clear, and the old result stays.
 
-    PYTHONPATH=benchmarks:tests python -m campaign.disks
-
-No space is a small tmpfs, which only root can mount; elsewhere that part says so.
+PYTHONPATH=benchmarks:tests python -m campaign.disks
 """
 
 import argparse
 import errno
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from unittest.mock import patch
 
-from campaign.commands import Command, commands, digest, whole_run
+from campaign.commands import digest
 from campaign.tally import Tally, parser, print_all
 from cod3s.bins.file import BinsFacts, write_bins
 from cod3s.errors import Cod3sError
@@ -112,78 +109,12 @@ def _full(_folder: Path) -> Iterator[None]:
 DISK_FAULTS = (DiskFault("fsync fails", _failing_fsync), DiskFault("files cannot grow", _full))
 
 
-@contextmanager
-def _tmpfs(folder: Path, size: str) -> Iterator[None]:
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True, capture_output=True
-    )
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", folder], check=False)
-
-
-def _no_space(command: Command, folder: Path) -> str:
-    """Run a command on a disk that is too small, then on one that is not."""
-    process = command.start(folder / "out.jsonl")
-    complaint = process.communicate()[1]
-    if process.returncode == 0:
-        return "it was not told"
-    if process.returncode < 0 or "this is a bug" in complaint or "hint:" not in complaint:
-        return f"an unclear error: {complaint.strip()[-200:]}"
-    return "half of a result was left" if _looks_finished(folder / "out.jsonl") else ""
-
-
-def _looks_finished(output: Path) -> bool:
-    return output.is_file() or any(
-        (output / mark).exists() for mark in ("manifest.json", "bundle.json", "code.json")
-    )
-
-
-def _commands_without_space() -> Iterator[Tally]:
-    with tempfile.TemporaryDirectory() as scratch:
-        disk = Path(scratch) / "disk"
-        disk.mkdir()
-        for command in commands(Path(scratch)):
-            tally = Tally(f"no space: {command.name}")
-            try:
-                with _tmpfs(disk, "16k"):
-                    tally.count("16 KB", _no_space(command, disk))
-            except (OSError, subprocess.CalledProcessError):
-                tally.remark = "skipped: only root can mount a tmpfs"
-            yield tally
-
-
-def _read_only() -> Iterator[Tally]:
-    """As root, only a disk that is mounted read-only refuses writes."""
-    with tempfile.TemporaryDirectory() as scratch:
-        disk = Path(scratch) / "disk"
-        disk.mkdir()
-        command = next(command for command in commands(Path(scratch)) if command.name == "codes fit")
-        tally = Tally("read-only disk: codes fit")
-        try:
-            with _tmpfs(disk, "4m"):
-                before = whole_run(command, disk / "out.jsonl")
-                subprocess.run(["mount", "-o", "remount,ro", disk], check=True, capture_output=True)
-                process = command.start(disk / "out.jsonl", "--force")
-                complaint = process.communicate()[1]
-                told = process.returncode == 1 and "hint:" in complaint and "bug" not in complaint
-                tally.count("remounted", "" if told else f"an unclear error: {complaint.strip()[-200:]}")
-                tally.count("old result", "" if digest(disk / "out.jsonl") == before else "it is gone")
-        except (OSError, subprocess.CalledProcessError):
-            tally.remark = "skipped: only root can mount a tmpfs"
-        yield tally
-
-
-def campaign(options: argparse.Namespace) -> Iterator[Tally]:
+def campaign(_options: argparse.Namespace) -> Iterator[Tally]:
     for fault in DISK_FAULTS:
         tally = Tally(f"disk: {fault.name}", tried=len(WRITERS))
         with tempfile.TemporaryDirectory() as folder:
             tally.findings = fault.try_writers(Path(folder))
         yield tally
-    yield from (
-        tally for part in (_commands_without_space, _read_only) for tally in part() if options.only in tally.name
-    )
 
 
 if __name__ == "__main__":

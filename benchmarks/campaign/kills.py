@@ -1,46 +1,61 @@
-"""Kills: kill -9 at a random moment, run the command again, and compare with the uninterrupted run byte by byte.
+"""Kills: kill -9 at random moments, run the command again, and compare with the uninterrupted run byte by byte.
 
-PYTHONPATH=benchmarks:tests python -m campaign.kills --cases 10 --seconds 600 --only prepare
+    PYTHONPATH=benchmarks:tests python -m campaign.kills --cases 50 --seconds 600 --only prepare
+
+The run that goes on is killed, too, up to five times in a row. `--cases` counts the kills.
 """
 
 import argparse
-import subprocess
+import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
-from campaign.commands import Command, difference, try_each, whole_run
+from campaign.commands import Command, difference, practised, try_each, whole_run
 from campaign.tally import Budget, Tally, parser, print_all
+
+_IN_A_ROW = 5
 
 
 def kill_and_go_on(command: Command, folder: Path, budget: Budget) -> Tally:
-    """Kill the command at a random moment of its run, run it again, and compare."""
+    """Kill the command at random moments, go on each time, and compare what it ends with."""
     tally = Tally(f"kills: {command.name}")
-    started = time.monotonic()
-    (folder / "whole").mkdir()
-    expected = whole_run(command, folder / "whole" / "out")
-    length = time.monotonic() - started
+    expected, length = practised(command, folder)
     for number in budget.numbers():
+        if tally.tried >= budget.cases:
+            break
         case = folder / str(number)
         case.mkdir()
-        process = command.start(case / "out")
-        moment = budget.draw(command.name, number).uniform(0.2, 1.1) * length
-        try:
-            process.wait(moment)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        tally.count(f"killed after {moment:.1f} of {length:.1f} s", _go_on(command, case / "out", expected))
+        draw = budget.draw(command.name, number)
+        kills, finding = _kill_in_a_row(command, case / "out", length, draw)
+        finding = finding or _go_on(command, case / "out", expected)
+        tally.tried += kills
+        if finding:
+            tally.findings.append(f"{tally.name}, case {number}, {kills} kills: {finding}")
+        shutil.rmtree(case)
     return tally
+
+
+def _kill_in_a_row(command: Command, output: Path, length: float, draw: Random) -> tuple[int, str]:
+    """The number of kills until a run ended before its kill, at most five, and what that run said if it failed."""
+    for kills in range(_IN_A_ROW):
+        process = command.start(output, *_more(command, output))
+        if not process.kill_after(draw.uniform(0, 0.95) * length, draw.random()):
+            return kills, "" if process.returncode == 0 else process.complaint().strip()[-300:]
+    return _IN_A_ROW, ""
 
 
 def _go_on(command: Command, output: Path, expected: dict[str, str]) -> str:
     try:
-        result = whole_run(command, output, *(command.again if output.exists() else ()))
+        result = whole_run(command, output, *_more(command, output))
     except RuntimeError as error:
         return str(error)
     return difference(result, expected)
+
+
+def _more(command: Command, output: Path) -> tuple[str, ...]:
+    return command.again if output.exists() else ()
 
 
 def campaign(options: argparse.Namespace) -> Iterator[Tally]:

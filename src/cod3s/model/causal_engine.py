@@ -52,11 +52,12 @@ class CausalEngine(CTranslate2Engine):
         ]
         rows = [[*prompt, *text, *closing] for prompt, text in zip(prompts, texts, strict=True)]
         total = sum(map(len, rows))
-        results = self._model.score_batch(
-            [self._named(row) for row in rows],
-            max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, rows)),
-            batch_type="tokens",
-        )
+        with self._explained("run"):
+            results = self._model.score_batch(
+                [self._named(row) for row in rows],
+                max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, rows)),
+                batch_type="tokens",
+            )
         return [
             _scored(text, result.log_probs[len(prompt) - 1 :])
             for prompt, text, result in zip(prompts, texts, results, strict=True)
@@ -72,8 +73,9 @@ class CausalEngine(CTranslate2Engine):
         ]
 
         def fill(block: list[int]) -> None:
-            output = self._model.forward_batch([prompts[row] for row in block])
-            logits[block] = np.asarray(output)[:, -1, list(tokens)]
+            with self._explained("run"):
+                output = self._model.forward_batch([prompts[row] for row in block])
+                logits[block] = np.asarray(output)[:, -1, list(tokens)]
 
         with ThreadPoolExecutor(self._threads) as workers:
             list(workers.map(fill, blocks))
@@ -105,19 +107,22 @@ class CausalEngine(CTranslate2Engine):
         pending: dict[int, Any] = {}
         for length, rows in rows_by_length([*map(len, prompts)]):
             even = -(-len(rows) // model.num_generators)
-            results = model.generate_batch(
-                [self._named(prompts[row]) for row in rows],
-                max_batch_size=max(1, min(_BATCH_ROWS // width, even)),
-                max_length=(most := max(1, min(max_tokens, self._positions - length))),
-                min_length=most if exactly else 0,
-                include_prompt_in_result=False,
-                return_scores=True,
-                return_end_token=True,
-                asynchronous=True,
-                **options,
-            )
+            asked = [self._named(prompts[row]) for row in rows]
+            with self._explained("run"):
+                results = model.generate_batch(
+                    asked,
+                    max_batch_size=max(1, min(_BATCH_ROWS // width, even)),
+                    max_length=(most := max(1, min(max_tokens, self._positions - length))),
+                    min_length=most if exactly else 0,
+                    include_prompt_in_result=False,
+                    return_scores=True,
+                    return_end_token=True,
+                    asynchronous=True,
+                    **options,
+                )
             pending.update(zip(rows, results, strict=True))
-        return [self._hypotheses(pending[row].result()) for row in range(len(requests))]
+        with self._explained("run"):
+            return [self._hypotheses(pending[row].result()) for row in range(len(requests))]
 
     def _hypotheses(self, result: Any) -> list[Hypothesis]:
         return [self._hypothesis(*pair) for pair in zip(result.sequences_ids, result.scores, strict=True)]

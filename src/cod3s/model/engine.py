@@ -4,6 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from cod3s.encode.fast import open_on_thread
 from cod3s.errors import BundleError
+from cod3s.files.disk import read_json
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -102,6 +104,8 @@ class CTranslate2Engine(ABC):
         self._end = vocabulary.end
         self._threads = threads or os.cpu_count() or 1
         self._suppressed: dict[tuple[int, ...], list[list[str]]] = {}
+        for path in sorted(folder.glob("*.json")):
+            _require_sound(path)
         self._model = self._open(self._threads)
 
     def search(
@@ -156,11 +160,20 @@ class CTranslate2Engine(ABC):
         """The engine's model in the folder."""
 
     def _open(self, workers: int) -> Any:
-        try:
+        with self._explained("opened"):
             return self._load(compute_type=self._compute, inter_threads=workers, intra_threads=1)
-        except (RuntimeError, ValueError, IndexError, KeyError) as error:  # what CTranslate2 raises on damage
+
+    @contextmanager
+    def _explained(self, use: str) -> Iterator[None]:
+        """Turn what CTranslate2 raises on damaged files into an error that names the model.
+
+        Some damage is noticed only when the model runs, such as a vocabulary that does not fit the weights.
+        """
+        try:
+            yield
+        except (RuntimeError, ValueError, IndexError, KeyError) as error:
             raise BundleError(
-                f"the model in {self._folder} cannot be opened: {error}", hint="copy or export the bundle again"
+                f"the model in {self._folder} cannot be {use}: {error}", hint="copy or export the bundle again"
             ) from error
 
     def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
@@ -182,6 +195,14 @@ class CTranslate2Engine(ABC):
             allowed = set(kept)
             self._suppressed[kept] = [[name] for n, name in enumerate(self._names) if n not in allowed]
         return self._suppressed[kept]
+
+
+def _require_sound(path: Path) -> None:
+    """Refuse what crashes CTranslate2: values nested too deep, and tokens that stand twice in a vocabulary."""
+    content = read_json(path)
+    is_list = path.name.endswith("vocabulary.json") and isinstance(content, list)
+    if is_list and len(set(map(str, content))) < len(content):
+        raise BundleError(f"a token stands twice in {path}", hint="copy or export the bundle again")
 
 
 class FastEngine(CTranslate2Engine):
@@ -212,12 +233,13 @@ class FastEngine(CTranslate2Engine):
         ]
         read = [self._read(request.source) for request in requests]
         total = sum(map(len, read))
-        results = self._model.score_batch(
-            read,
-            [[self._names[number] for number in ids] for ids in written],
-            max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, read)),
-            batch_type="tokens",
-        )
+        with self._explained("run"):
+            results = self._model.score_batch(
+                read,
+                [[self._names[number] for number in ids] for ids in written],
+                max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, read)),
+                batch_type="tokens",
+            )
         return [
             _scored(ids[len(request.prefix) :], result.log_probs[len(request.prefix) - 1 :], end)
             for (request, _), ids, result in zip(rows, written, results, strict=True)
@@ -228,8 +250,9 @@ class FastEngine(CTranslate2Engine):
         for length, rows in rows_by_prefix_length(requests):
             alike = [requests[row] for row in rows]
             options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
-            for row, result in zip(rows, self._translate(self._model, alike, options), strict=True):
-                logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
+            with self._explained("run"):
+                for row, result in zip(rows, self._translate(self._model, alike, options), strict=True):
+                    logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
         return normalised(logits)
 
     def cuts(self, source: str) -> bool:
@@ -250,11 +273,12 @@ class FastEngine(CTranslate2Engine):
             most = min(given + max_tokens, self._positions - 1)
             lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
             alike = [requests[row] for row in rows]
-            for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
-                pairs = zip(result.hypotheses, result.scores, strict=True)
-                hypotheses[row] = [
-                    self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
-                ]
+            with self._explained("run"):
+                for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
+                    pairs = zip(result.hypotheses, result.scores, strict=True)
+                    hypotheses[row] = [
+                        self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
+                    ]
         return hypotheses
 
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from cod3s.files.disk import read_json, write_json
 
 PART_BYTES = 15 * 10**6
 _READ_BYTES = 65_536  # of a compressed part at a time: what comes out is still in the processor's cache
+_MOST_TIMES = 1032  # zlib cannot make content shorter than this
 _INDEX = "model.bin.json"
 
 
@@ -58,6 +59,8 @@ def _compress(part: bytes) -> bytes:
 def _joined(folder: Path, sizes: Sequence[int], *, compressed: bool) -> bytes:
     """The parts one after the other. The threads fill one buffer, so that no part is held twice."""
     read = _read_compressed if compressed else _read_plain
+    for number, size in enumerate(sizes):
+        _require_room_for(_part(folder, number), size)
     *starts, total = accumulate(sizes, initial=0)
     buffer = BytesIO()
     if total:  # makes room for all of them
@@ -71,6 +74,12 @@ def _joined(folder: Path, sizes: Sequence[int], *, compressed: bool) -> bytes:
         for job in jobs:
             job.result()
     return buffer.getvalue()
+
+
+def _require_room_for(path: Path, size: int) -> None:
+    """Refuse a size that the part cannot have before memory is taken for it."""
+    if not path.is_file() or size > path.stat().st_size * _MOST_TIMES:
+        raise _broken(path)
 
 
 def _read_compressed(path: Path, room: memoryview) -> None:

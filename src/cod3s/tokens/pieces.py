@@ -18,6 +18,7 @@ _INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
 _LONE_I = re.compile(r"(?<![\w'’-])i(?![\w-])")
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 _BLOCK = 10_000  # texts tokenized together
+_RARE = "ꙮ"  # a character that no vocabulary is expected to have
 
 
 class Pieces(Protocol):
@@ -82,6 +83,7 @@ class _TokenizerPieces:
         self._tokenizer = Tokenizer.from_file(str(path))
         self.tokens = piece_names(self._tokenizer)
         self._has_spaces = not isinstance(self._tokenizer.decoder, decoders.WordPiece)
+        self.encode(_RARE)  # fails now, and not in the middle of an answer, if the unknown token is missing
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -7,6 +7,8 @@ from pathlib import Path
 from cod3s.errors import require
 from cod3s.files.disk import replaced_file
 
+_HEADER = ("step", "figure", "value")
+
 
 class Log:
     """`log.csv` of a model: a row per step and figure."""
@@ -19,17 +21,20 @@ class Log:
         with self._path.open("a", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream)
             if new:
-                writer.writerow(["step", "figure", "value"])
+                writer.writerow(_HEADER)
             writer.writerows([step, name, value] for name, value in figures.items())
 
     def cut(self, step: int) -> None:
-        """Forget what came after `step`: a resumed run goes through those steps again."""
+        """Forget what came after `step`: a resumed run goes through those steps again.
+
+        A run that was killed may have left half of a row, or a file without a header.
+        """
         if not self._path.exists():
             return
         with self._path.open(newline="", encoding="utf-8") as stream:
-            header, *rows = csv.reader(stream)
+            rows = [row for row in csv.reader(stream) if len(row) == len(_HEADER) and row[0].isdecimal()]
         with replaced_file(self._path) as partial, partial.open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([header, *(row for row in rows if int(row[0]) <= step)])
+            csv.writer(stream).writerows([_HEADER, *(row for row in rows if int(row[0]) <= step)])
 
     def series(self) -> dict[str, list[tuple[int, float]]]:
         """Each figure's values by step."""

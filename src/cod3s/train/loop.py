@@ -11,6 +11,9 @@ from cod3s.files.disk import read_json
 from cod3s.model.transformer import quiet_transformers
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
+from cod3s.train.run_folder import clear_disk_errors
+
+_STATE = "trainer_state.json"
 
 Report = Callable[[int, int, float, float], None]
 """Called with step, last step, pairs per second and the newest loss."""
@@ -44,6 +47,7 @@ def fit(
     run is finished: if it ran out of time, it can continue from its last checkpoint.
     """
     transformers = quiet_transformers()
+    log = Log(folder / "log.csv")
     pairs_per_step = pairs_per_batch * config.accumulate * _processes()
     arguments = _arguments(transformers, config, folder, len(train))
     trainer = _trainer_class(transformers, check)(
@@ -55,12 +59,22 @@ def fit(
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
             *_tensorboard(transformers, config, folder),
-            watch := _watch(transformers, Log(folder / "log.csv"), seconds, clock, report, pairs_per_step),
+            watch := _watch(transformers, log, seconds, clock, report, pairs_per_step),
         ],
     )
     trainer.remove_callback(transformers.PrinterCallback)
     trainer.remove_callback(transformers.ProgressCallback)
-    trainer.train(resume_from_checkpoint=_last_checkpoint(folder) if resume else None)
+    checkpoint = _last_checkpoint(folder) if resume else None
+    state = transformers.TrainerState.load_from_json(str(checkpoint / _STATE)) if checkpoint else None
+    if state and _is_over(state, config):
+        # It was stopped between its last step and its end; the Trainer would take another step.
+        log.cut(state.global_step)
+        state.best_model_checkpoint = str(folder / Path(state.best_model_checkpoint).name)
+        trainer.state = state
+        trainer._load_best_model()
+    else:
+        with clear_disk_errors(folder):
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     return {**check(model), "pairs_per_second": watch.rate}, not watch.out_of_time
 
 
@@ -74,14 +88,21 @@ def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[A
     return [writer]
 
 
-def _last_checkpoint(folder: Path) -> str | None:
+def _last_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint. Its state is written last: a run that was killed while saving leaves none."""
     steps = {int(path.name.rpartition("-")[2]): path for path in folder.glob("checkpoint-*")}
     for _, path in sorted(steps.items(), reverse=True):
         with suppress(Cod3sError):
-            read_json(path / "trainer_state.json")
-            return str(path)
+            read_json(path / _STATE)
+            return path
     return None
+
+
+def _is_over(state: Any, config: TrainConfig) -> bool:
+    """Whether all steps were taken, or the patience had run out, when a checkpoint was written."""
+    patience = state.stateful_callbacks.get("EarlyStoppingCallback", {}).get("attributes", {})
+    tries: int = patience.get("early_stopping_patience_counter", 0)
+    return bool(state.global_step >= state.max_steps or tries >= config.patience)
 
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:

@@ -10,12 +10,13 @@ run/
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cod3s.bundle import is_bundle
 from cod3s.corpus.manifest import Manifest
 from cod3s.encode.weights import minilm_folder
-from cod3s.errors import Cod3sError
+from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file, read_json, require_own, sha256, write_json
 from cod3s.model.pretrained import write_tokenizers
 from cod3s.model.shape import SHAPES
@@ -60,6 +61,21 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
         raise Cod3sError(
             f"the run in {output} has a different config or corpus", hint="choose another folder for this run"
         )
+
+
+@contextmanager
+def clear_disk_errors(folder: Path) -> Iterator[None]:
+    """Turn what torch and safetensors raise on a full or failing disk into an error that names the folder."""
+    failures = (RuntimeError, require("safetensors", "train").SafetensorError)
+    try:
+        yield
+    except failures as error:
+        if type(error) is RuntimeError and "inline_container" not in str(error):  # where torch writes its files
+            raise
+        raise Cod3sError(
+            f"a file in {folder} could not be written: {str(error).splitlines()[0]}",
+            hint="check that its disk has room, then continue with --resume",
+        ) from error
 
 
 def has_learned(output: Path) -> bool:

@@ -30,6 +30,7 @@ from cod3s.train.run_folder import (
     PIECES,
     SOURCE_TOKENIZER,
     begin_run,
+    clear_disk_errors,
     forget_run,
     has_learned,
     write_pieces,
@@ -175,7 +176,7 @@ class _Run:
 
     def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
         folder = self._output / member.name
-        with replaced_folder(folder / "model") as partial:
+        with clear_disk_errors(folder), replaced_folder(folder / "model") as partial:
             model.save_pretrained(partial)
         plot_curves(Log(folder / "log.csv"), folder / "curves.png", f"{member.name}, {self._config.shape}")
         write_json(folder / "figures.json", figures)
