@@ -87,7 +87,7 @@ default-bundle: install
 	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --force --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
-	$(BIN)/cod3s refine $(WORK)/bundle --verdicts recipes/verdicts.tsv -o $(WORK)/refined --rivals 4 --resume --force
+	$(BIN)/cod3s refine $(WORK)/bundle --verdicts recipes/verdicts.tsv -o $(WORK)/refined --resume --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
 	  --verdicts recipes/verdicts-refined.tsv --seen recipes/verdicts.tsv

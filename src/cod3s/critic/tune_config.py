@@ -37,7 +37,7 @@ class RefineConfig:
     rivals: int = option(3, "How many rejected answers each accepted one is compared with.", least=1, most=100)
     plain: float = option(0.3, "The share of comparisons without a signature.", least=0, most=1)
     preference: float = option(1.0, "How much comparisons count beside the loss of accepted answers.", least=0)
-    epochs: int = option(1, "How often each comparison is seen.", least=1, most=1000)
+    epochs: int = option(2, "How often each comparison is seen.", least=1, most=1000)
     learning_rate: float = option(3e-4, "The highest learning rate.", least=1e-12, most=10)
     batch_tokens: int = option(768, "Tokens per step, with padding.", least=1, most=10**9)
     evaluate_every: int = option(

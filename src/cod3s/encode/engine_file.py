@@ -14,12 +14,15 @@ from cod3s.errors import BundleError
 _VERSION = 6  # of the engine's file format
 _TYPES = [np.float32, np.int8, np.int16, np.int32, np.float16]
 
+Stored = bytes | memoryview
+"""A variable as it is stored: its shape, type and numbers."""
+
 
 @dataclass(frozen=True)
 class EngineFile:
-    """Each variable as it is stored: its shape, type and numbers. Equal variables are stored once."""
+    """Each variable as it is stored, without a copy. Equal variables are stored once."""
 
-    variables: dict[str, bytes]
+    variables: dict[str, Stored]
     aliases: dict[str, str]
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
@@ -43,10 +46,14 @@ def read_engine_file(content: bytes, name: str) -> EngineFile:
 
 
 def write_engine_file(
-    variables: Mapping[str, bytes], spec: str, revision: int, aliases: Mapping[str, str] | None = None
+    variables: Mapping[str, Stored], spec: str, revision: int, aliases: Mapping[str, str] | None = None
 ) -> bytes:
     """The content of a `model.bin` with these variables and aliases, as `EngineFile` holds them."""
-    parts = [struct.pack("<I", _VERSION), _string(spec), struct.pack("<II", revision, len(variables))]
+    parts: list[Stored] = [
+        struct.pack("<I", _VERSION),
+        _string(spec),
+        struct.pack("<II", revision, len(variables)),
+    ]
     parts += [part for name, value in variables.items() for part in (_string(name), value)]
     parts += [struct.pack("<I", len(aliases or {}))]
     return b"".join([*parts, *(_string(name) for pair in (aliases or {}).items() for name in pair)])
@@ -73,11 +80,15 @@ def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:
     def string() -> str:
         return take(number("H"))[:-1].decode()
 
-    def variable() -> tuple[str, bytes]:
+    view = memoryview(content)
+
+    def variable() -> tuple[str, Stored]:
         name, start = string(), stream.tell()
         take(4 * number("B") + 1)  # the dimensions and the type
-        take(number("I"))
-        return name, content[start : stream.tell()]
+        end = stream.tell() + 4 + number("I")
+        if stream.seek(end) > len(content):
+            raise struct.error("the file ends too early")
+        return name, view[start:end]
 
     if (version := number("I")) != _VERSION:
         raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
@@ -87,7 +98,7 @@ def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:
     return EngineFile(variables, {string(): string() for _ in range(number("I"))})
 
 
-def _numbers(variable: bytes) -> npt.NDArray[Any]:
+def _numbers(variable: Stored) -> npt.NDArray[Any]:
     dimensions = variable[0]
     shape = struct.unpack_from(f"<{dimensions}I", variable, 1)
     kind = variable[1 + 4 * dimensions]
