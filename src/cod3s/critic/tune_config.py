@@ -58,7 +58,7 @@ def as_train_config(config: TuneConfig | RefineConfig) -> TrainConfig:
         label_smoothing=0.0,
         batch_tokens=config.batch_tokens,
         epochs=config.epochs,
-        patience=10**9,
+        patience=2,
         evaluate_every=config.evaluate_every,
         seed=config.seed,
     )
