@@ -112,7 +112,7 @@ class DecodeConfig:
         "critic.",
     )
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
-    bit_weight: float = _choice(0.1, "weigh: the cost of each bit off the bin.", **_WEIGHT)
+    bit_weight: float = _choice(0.15, "weigh: the cost of each bit off the bin.", **_WEIGHT)
     nearness_weight: float = _choice(
         2.0, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
     )
