@@ -337,7 +337,7 @@ def test_json_of_the_command_holds_everything(cod3s: Run) -> None:
         (["x", "--server", "http://127.0.0.1:9/v1", "--model", "m"], "did not answer", 1),
         (
             ["x", "--server", "http://127.0.0.1:9/v1", "--model", "m", "--key-env", "NO_SUCH"],
-            "NO_SUCH holds no",
+            "NO_SUCH is empty or not set",
             2,
         ),
         (

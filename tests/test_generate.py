@@ -105,7 +105,7 @@ def test_a_strict_threshold_gives_fewer_and_says_so(generator: Generator) -> Non
     options = QUICK.with_values(min_hamming=5, apart="strict")
     found = generator.generate(SOURCES[0], "effect", 12, options=options)
     assert len(found) < 12
-    assert any("12 asked for" in remark for remark in found.remarks)
+    assert any("of 12 signatures were found" in remark for remark in found.remarks)
 
 
 def test_more_answers_than_bins(generator: Generator) -> None:

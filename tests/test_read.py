@@ -168,7 +168,7 @@ BAD_FILES = [
     ("a.tsv", b"", "is empty", "an empty file"),
     ("a.tsv", b"\n\n", "is empty", "nothing but empty lines"),
     ("a.txt", b"It rained. We stayed in.\n", "line 1: not a known format", "plain prose"),
-    ("a.tsv", b"cause\teffect\tcause\n", "two columns 'cause'", "a doubled header"),
+    ("a.tsv", b"cause\teffect\tcause\n", "two columns are called 'cause'", "a doubled header"),
     ("a.tsv", b"reason\tresult\n", "'cause' and 'effect' are needed, found 'reason', 'result'", "other columns"),
     ("a.jsonl", b'{"text": "it rained"}\n', "are needed, found 'text'", "other fields"),
     ("a.tsv.gz", gzip.compress(TSV.encode() * 9999)[:-20], "damaged or cut short", "a truncated .gz"),

@@ -113,5 +113,5 @@ def test_train_names_the_option_that_helps(here: Run, tmp_path: Path) -> None:
     write_tsv(tmp_path / "pairs.tsv", own_pairs(40))
     done(here, "prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static", "--dev", "0")
     failed = here("train", "c", "-o", "run", "--preset", "tiny")
-    assert "prepare it again with --dev 100" in failed.stderr
+    assert "prepare it again with, for example, --dev 100" in failed.stderr
     assert not (tmp_path / "run").exists()

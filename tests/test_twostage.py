@@ -193,7 +193,7 @@ def test_a_causal_model_and_a_beam_of_one_are_refused(two: TwoStage) -> None:
     causal = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=30, n_embd=8, n_layer=1, n_head=1))
     with pytest.raises(Cod3sError, match="not an encoder-decoder"):
         TwoStage(causal, two.tokenizer, two.tokens)
-    with pytest.raises(Cod3sError, match="beam of 1"):
+    with pytest.raises(Cod3sError, match="the beam is 1"):
         two.sentences(SOURCE, ["000000"], beam=1)
 
 
