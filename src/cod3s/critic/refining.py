@@ -16,6 +16,7 @@ import numpy as np
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.examples import LabelledPair, split_watched
+from cod3s.critic.row_batches import RowBatches, padded
 from cod3s.critic.tune_config import RefineConfig, as_train_config
 from cod3s.decode.models import BundleModels, RoleModel
 from cod3s.errors import Cod3sError, require
@@ -28,7 +29,6 @@ from cod3s.model.restore import lora_changes, restore_llama
 from cod3s.model.transformer import quiet_transformers
 from cod3s.signatures.signer import Signer
 from cod3s.text import for_modelling
-from cod3s.train.batches import BatchStream
 from cod3s.train.loop import Report, fit
 
 _SHARPNESS = 4.0  # of the logistic loss, per nat and token
@@ -72,11 +72,11 @@ def refine(
     output.mkdir(parents=True, exist_ok=True)
     with sole_writer(output):
         model = _build(models, config)
-        batches = _Batches(learned, models.vocabulary.pad, config)
+        batches = _batches(learned, models.vocabulary.pad, config)
         figures, _ = fit(
             model,
             batches,
-            lambda trained: _check(trained, _Batches(unseen, models.vocabulary.pad, config)),
+            lambda trained: _check(trained, _batches(unseen, models.vocabulary.pad, config)),
             as_train_config(config),
             output,
             seconds=seconds,
@@ -136,24 +136,12 @@ def _compare(role: RoleModel, source: str, signature: Sequence[int], accepted: s
     return Comparison(accepted_row, rejected_row, start - len(signature), start)
 
 
-class _Batches:
-    """A torch dataset whose items are batches of comparisons: each accepted answer, then the rejected one."""
+def _batches(comparisons: Sequence[Comparison], pad: int, config: RefineConfig) -> RowBatches:
+    """The comparisons as token rows: each accepted answer, then the rejected one; and what of them is learned."""
+    torch = require("torch", "train")
 
-    def __init__(self, comparisons: Sequence[Comparison], pad: int, config: RefineConfig) -> None:
-        self._comparisons, self._pad = comparisons, pad
-        lengths = np.array([(len(comparison.accepted), len(comparison.rejected)) for comparison in comparisons])
-        self._stream = BatchStream(lengths, np.ones(len(comparisons)), config.batch_tokens, config.seed)
-        self.per_epoch = self._stream.batches_per_epoch()
-        self._number = self.per_epoch * config.epochs
-
-    def __len__(self) -> int:
-        return self._number
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        if number >= self._number:
-            raise IndexError(number)
-        torch = require("torch", "train")
-        chosen = [self._comparisons[row] for row in self._stream[number]]
+    def collate(numbers: Sequence[int]) -> dict[str, Any]:
+        chosen = [comparisons[number] for number in numbers]
         rows = [(row, comparison) for comparison in chosen for row in (comparison.accepted, comparison.rejected)]
         longest = max(len(row) for row, _ in rows)
 
@@ -161,16 +149,18 @@ class _Batches:
             return [int(first <= position < last) for position in range(longest)]
 
         return {
-            "input_ids": torch.tensor([row + [self._pad] * (longest - len(row)) for row, _ in rows]),
-            "attention_mask": torch.tensor([between(0, len(row)) for row, _ in rows]),
+            **padded([row for row, _ in rows], pad),
             "text": torch.tensor([between(comparison.text_start, len(row)) for row, comparison in rows]),
             "signature": torch.tensor(
                 [between(comparison.signature_start, comparison.text_start) for _, comparison in rows]
             ),
         }
 
+    lengths = [(len(comparison.accepted), len(comparison.rejected)) for comparison in comparisons]
+    return RowBatches(lengths, collate, config)
 
-def _check(model: Any, batches: _Batches) -> dict[str, float]:
+
+def _check(model: Any, batches: RowBatches) -> dict[str, float]:
     torch = require("torch", "train")
     was_training = model.training
     model.eval()

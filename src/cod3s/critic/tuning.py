@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cod3s.critic.examples import LabelledPair, split_watched
 from cod3s.critic.fitting import area_under_curve
+from cod3s.critic.row_batches import RowBatches, padded
 from cod3s.critic.tune_config import TuneConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
@@ -19,7 +18,6 @@ from cod3s.model.restore import lora_changes, restore_llama
 from cod3s.model.transformer import quiet_transformers
 from cod3s.model.verifier import NAME
 from cod3s.text import for_modelling
-from cod3s.train.batches import BatchStream
 from cod3s.train.loop import Report, fit
 
 
@@ -45,11 +43,11 @@ def tune_verifier(
     output.mkdir(parents=True, exist_ok=True)
     with sole_writer(output):
         model = _build(models, config)
-        train = _Batches(taught, models, config)
+        train = _batches(taught, models, config)
         figures, _ = fit(
             model,
             train,
-            lambda trained: _check(trained, _Batches(watched, models, config)),
+            lambda trained: _check(trained, _batches(watched, models, config)),
             as_train_config(config),
             output,
             seconds=seconds,
@@ -62,32 +60,16 @@ def tune_verifier(
     return figures
 
 
-class _Batches:
-    """A torch dataset whose items are whole batches of pairs as token rows, with their labels."""
+def _batches(examples: Sequence[LabelledPair], models: BundleModels, config: TuneConfig) -> RowBatches:
+    """The pairs as token rows, with their labels."""
+    torch = require("torch", "train")
+    rows = [_row(example, models) for example in examples]
 
-    def __init__(self, examples: Sequence[LabelledPair], models: BundleModels, config: TuneConfig) -> None:
-        self._pad, self._labels = models.vocabulary.pad, [float(example.plausible) for example in examples]
-        self._rows = [_row(example, models) for example in examples]
-        lengths = np.array([(len(row), 0) for row in self._rows])
-        self._stream = BatchStream(lengths, np.ones(len(examples)), config.batch_tokens, config.seed)
-        self.per_epoch = self._stream.batches_per_epoch()
-        self._number = self.per_epoch * config.epochs
+    def collate(numbers: Sequence[int]) -> dict[str, Any]:
+        labels = torch.tensor([float(examples[number].plausible) for number in numbers])
+        return {**padded([rows[number] for number in numbers], models.vocabulary.pad), "labels": labels}
 
-    def __len__(self) -> int:
-        return self._number
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        if number >= self._number:
-            raise IndexError(number)
-        torch = require("torch", "train")
-        chosen = self._stream[number]
-        longest = max(len(self._rows[place]) for place in chosen)
-        rows = [self._rows[place] for place in chosen]
-        return {
-            "input_ids": torch.tensor([row + [self._pad] * (longest - len(row)) for row in rows]),
-            "attention_mask": torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows]),
-            "labels": torch.tensor([self._labels[place] for place in chosen]),
-        }
+    return RowBatches([(len(row), 0) for row in rows], collate, config)
 
 
 def _row(example: LabelledPair, models: BundleModels) -> list[int]:
@@ -99,7 +81,7 @@ def _row(example: LabelledPair, models: BundleModels) -> list[int]:
     return plain.engine.pair_row(plain.request(for_modelling(pair.source)), target)
 
 
-def _check(model: Any, batches: _Batches) -> dict[str, float]:
+def _check(model: Any, batches: RowBatches) -> dict[str, float]:
     """The loss and the area under the curve on watched pairs."""
     torch = require("torch", "train")
     was_training = model.training
