@@ -38,6 +38,7 @@ TEMPLATE = "{source}, so {target}"
 
 
 def save_language_model(folder: Path, family: str = "llama", **changes: Any) -> Path:
+    import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -50,6 +51,7 @@ def save_language_model(folder: Path, family: str = "llama", **changes: Any) -> 
     tokenizer.train_from_iterator([grammar(), "The weather was fine, so we swam."], learner)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>").save_pretrained(folder)
     size = tokenizer.get_vocab_size()
+    torch.manual_seed(11)  # some random weights never learn to end an answer
     if family == "gpt2":
         config = GPT2Config(vocab_size=size, n_embd=64, n_layer=2, n_head=2, n_positions=160, eos_token_id=0)
         GPT2LMHeadModel(config).save_pretrained(folder)
