@@ -1,8 +1,9 @@
 """Refine what a bundle writes: answers that a reader accepted become likelier than those that were rejected.
 
-Each comparison holds an accepted and a rejected answer to the same source, most of them after the signature of the
-accepted one, which so learns to steer, too. The loss is that of the accepted answer and its signature, plus the
-logistic loss of the difference of both answers' log-probabilities per token (as in SimPO, Meng et al. 2024).
+Each comparison is between an accepted and a rejected answer to the same source, usually given the signature of the
+accepted one, so that the model also learns to follow signatures. The loss is that of the accepted answer and its
+signature, plus the logistic loss of the difference between the two answers' log-probabilities per token (as in
+SimPO, Meng et al. 2024).
 """
 
 import shutil
