@@ -181,6 +181,25 @@ def test_a_verifier_learns_what_it_was_not_shown(bundle: Path, tuned: tuple[Path
     np.testing.assert_allclose(together, alone, atol=1e-3)
 
 
+def test_a_verifier_of_a_refined_bundle_reads_with_the_refined_weights(
+    bundle: Path, tuned: tuple[Path, dict[str, float]], tmp_path: Path
+) -> None:
+    adapter = load_adapter(tuned[0] / VERIFIER)
+    folder = copied(bundle, tmp_path / "bundle")
+    save_adapter(
+        folder / "models" / "shared" / NAME,
+        Adapter((change("layer_0/ffn/linear_0"), change("layer_2/ffn/linear_0"))),
+    )
+    odds = []
+    for place in (bundle, folder):
+        models = load(place, threads=1).models
+        request = models.plain("effect").request(SOURCES[0])
+        odds.append(
+            models.verifier(adapter).log_odds([request], [models.vocabulary.encode_text("the baker slept")])
+        )
+    assert not np.allclose(*odds, atol=1e-3)
+
+
 def test_a_killed_tuning_goes_on_and_ends_with_the_same_adapter(
     bundle: Path, tuned: tuple[Path, dict[str, float]], tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from cod3s.decode.models import BundleModels, RoleModel
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import replaced_folder
 from cod3s.files.lock import sole_writer
-from cod3s.model.adapter import NAME, Adapter, load_adapter, save_adapter
+from cod3s.model.adapter import NAME, Adapter, own_changes, save_adapter
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.restore import lora_changes, restore_llama
@@ -73,11 +73,12 @@ def refine(
     output.mkdir(parents=True, exist_ok=True)
     with sole_writer(output):
         model = _build(models, config)
-        batches = _batches(learned, models.vocabulary.pad, config)
+        pad = models.vocabulary.pad
+        batches, held_out = _batches(learned, pad, config), _batches(unseen, pad, config)
         figures, _ = fit(
             model,
             batches,
-            lambda trained: _check(trained, _batches(unseen, models.vocabulary.pad, config)),
+            lambda trained: _check(trained, held_out),
             as_train_config(config),
             output,
             seconds=seconds,
@@ -86,8 +87,7 @@ def refine(
             report=report,
             pairs_per_batch=len(learned) / batches.per_epoch,
         )
-        before = models.folder / "models" / models.language_model() / NAME
-        earlier = load_adapter(before).changes if before.is_file() else ()
+        earlier = own_changes(models.folder / "models" / models.language_model())
         changes = lora_changes(model.base.get_base_model().model)
         save_adapter(output / NAME, Adapter((*earlier, *changes)))
     return figures

@@ -43,11 +43,11 @@ def tune_verifier(
     output.mkdir(parents=True, exist_ok=True)
     with sole_writer(output):
         model = _build(models, config)
-        train = _batches(taught, models, config)
+        train, held_out = _batches(taught, models, config), _batches(watched, models, config)
         figures, _ = fit(
             model,
             train,
-            lambda trained: _check(trained, _batches(watched, models, config)),
+            lambda trained: _check(trained, held_out),
             as_train_config(config),
             output,
             seconds=seconds,

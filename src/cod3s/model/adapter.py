@@ -103,13 +103,20 @@ def _changes(arrays: Any) -> Iterator[Change]:
         yield Change(weight, int(row), down, up * scale)
 
 
+def own_changes(folder: Path) -> tuple[Change, ...]:
+    """What the adapter in a model's folder changes; nothing if there is none."""
+    path = folder / NAME
+    return load_adapter(path).changes if path.is_file() else ()
+
+
 def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
-    """The engine's files of the model in `folder`, by name, with the adapter merged in."""
+    """The engine's files of the model in `folder`, by name, with its own adapter and then this one merged in."""
     files = model_files(folder)
     whole = read_engine_file(files["model.bin"], str(folder / "model.bin"))
     kept = {name: value for name, value in whole.variables.items() if _is_kept(name, adapter.layers)}
+    own = (change for change in own_changes(folder) if _is_kept(f"decoder/{change.weight}", adapter.layers))
     by_weight: dict[str, list[Change]] = {}
-    for change in adapter.changes:
+    for change in (*own, *adapter.changes):
         by_weight.setdefault(f"decoder/{change.weight}/weight", []).append(change)
     if unknown := sorted(set(by_weight) - set(kept)):
         raise _other_model(folder, f"changes {unknown[0]}, which the model lacks")
@@ -129,8 +136,7 @@ def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
 
 def opened_files(folder: Path) -> dict[str, bytes] | None:
     """The files of a model that the engine cannot open by itself: in parts, or with an adapter; None if it can."""
-    path = folder / NAME
-    return adapted_files(folder, load_adapter(path)) if path.is_file() else joined_parts(folder)
+    return adapted_files(folder, Adapter(())) if (folder / NAME).is_file() else joined_parts(folder)
 
 
 def _other_model(folder: Path, what: str) -> BundleError:
