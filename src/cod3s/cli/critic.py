@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say, training_progress
-from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, Options, seed_option, takes_options
+from cod3s.cli.parameters import (
+    VERDICTS_HELP,
+    BundleOption,
+    ForceOption,
+    JsonOption,
+    Options,
+    seed_option,
+    takes_options,
+)
 from cod3s.critic.tune_config import TuneConfig
 from cod3s.errors import UsageError, require_all
 from cod3s.options import SEED
@@ -24,14 +32,7 @@ CorpusArgument = Annotated[
     Path | None,
     typer.Argument(help="A folder made by `cod3s prepare`: its pairs, beside wrong targets."),
 ]
-VerdictsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--verdicts",
-        help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
-        "repeatable.",
-    ),
-]
+VerdictsOption = Annotated[list[Path] | None, typer.Option("--verdicts", help=VERDICTS_HELP)]
 
 
 @takes_options(TuneConfig)

@@ -43,6 +43,9 @@ BundleOption = Annotated[
     Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
+VERDICTS_HELP = (
+    "Answers that were read: a table with source, relation, target and plausible (yes, partly, no); repeatable."
+)
 SentencesArgument = Annotated[
     Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.output import print_json, print_table, training_progress
-from cod3s.cli.parameters import ForceOption, JsonOption, Options, takes_options
+from cod3s.cli.parameters import VERDICTS_HELP, ForceOption, JsonOption, Options, takes_options
 from cod3s.critic.tune_config import RefineConfig
 from cod3s.errors import UsageError, require_all
 
@@ -14,13 +14,7 @@ from cod3s.errors import UsageError, require_all
 @takes_options(RefineConfig)
 def refine(
     bundle: Annotated[Path, typer.Argument(help="The bundle of a causal language model to refine, or `default`.")],
-    verdicts: Annotated[
-        list[Path],
-        typer.Option(
-            help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
-            "repeatable."
-        ),
-    ],
+    verdicts: Annotated[list[Path], typer.Option(help=VERDICTS_HELP)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     options: Options,
     work: Annotated[
