@@ -1,5 +1,6 @@
 """Learning from verdicts: adapters change a language model, verifiers judge, refined bundles write better."""
 
+import csv
 import json
 import shutil
 from dataclasses import replace
@@ -14,7 +15,8 @@ from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.critic.examples import LabelledPair
-from cod3s.critic.refining import refine, write_refined
+from cod3s.critic.lessons import Row, lesson_batches
+from cod3s.critic.refining import build_model, refine, write_refined
 from cod3s.critic.tune_config import RefineConfig, TuneConfig
 from cod3s.critic.tuning import tune_verifier
 from cod3s.decode.plausibility import BundleLikelihoods, Pair
@@ -272,9 +274,46 @@ def test_the_command_line_refines_a_copy(here: Run, bundle: Path, tmp_path: Path
         wrong = here(*called, *arguments)
         assert wrong.returncode in (1, 2)
         assert message in wrong.stderr
-    one_sided = "source\trelation\ttarget\tplausible\n" + "\n".join(r for r in rows.splitlines() if "yes" in r)
-    (tmp_path / "read.tsv").write_text(one_sided)
-    assert "both accepted and rejected" in here(*called, "-o", "third").stderr
+    (tmp_path / "read.tsv").write_text("source\trelation\ttarget\tplausible\na\teffect\tb\tno\n")
+    assert "too few sources" in here(*called, "-o", "third").stderr
+    nothing = here("refine", "bundle", "-o", "third")
+    assert nothing.returncode == 2
+    assert "--answers" in nothing.stderr
+
+
+def test_the_command_line_learns_from_good_answers_alone(here: Run, bundle: Path, tmp_path: Path) -> None:
+    copied(bundle, tmp_path / "bundle")
+    rows = [f"{source}\teffect\t{target}\n" for source, target, verdict in verdicts() if verdict == "yes"]
+    (tmp_path / "good.tsv").write_text("source\trelation\ttarget\n" + "".join(rows))
+    options = ["--first-layer", "1", "--learning-rate", "0.01", "--epochs", "4", "--evaluate-every", "2"]
+    refined = here("refine", "bundle", "--answers", "good.tsv", "-o", "refined", *options, "--json")
+    assert refined.returncode == 0, refined.stderr
+    figures = json.loads(refined.stdout)["figures"]
+    assert "accuracy" not in figures
+    with (tmp_path / "refined.work" / "log.csv").open() as log:
+        losses = [float(row["value"]) for row in csv.DictReader(log) if row["figure"] == "eval_loss"]
+    assert figures["loss"] == pytest.approx(min(losses), abs=1e-3)
+    assert min(losses) < losses[0]
+
+
+def test_a_lesson_read_as_one_sequence_teaches_what_its_rows_would(bundle: Path) -> None:
+    models = load(bundle).models
+    role = models.sentence("effect")
+    source, words = models.vocabulary.encode_text("the nurse lost the key"), models.vocabulary.encode_text
+    tokens = [[*source, *role.start, *words(text), models.vocabulary.end] for text in ("tea", "the tea", "a key")]
+    start = len(source) + 1
+    model = build_model(models, REFINE)
+
+    def losses(*lessons: list[Row]) -> list[float]:
+        batch = lesson_batches(lessons, models.vocabulary.pad, REFINE)[0]
+        return sorted(model.eval()(**batch)["losses"].tolist())
+
+    first, second, third = (Row(row, start, start) for row in tokens)
+    alone = sorted(loss for row in (first, second, third) for loss in losses([row]))
+    assert losses([first, second, third]) == pytest.approx(alone, rel=0.02)  # in bfloat16
+    assert losses([first], [third, second]) == pytest.approx(alone, rel=0.02)
+    (compared,) = losses([first, Row(tokens[2], start, start, rival=0)])
+    assert compared > losses([first])[0]
 
 
 def test_the_command_line_tunes_fits_and_attaches(here: Run, bundle: Path, tmp_path: Path) -> None:

@@ -14,9 +14,13 @@ from cod3s.errors import UsageError, require_all
 @takes_options(RefineConfig)
 def refine(
     bundle: Annotated[Path, typer.Argument(help="The bundle of a causal language model to refine, or `default`.")],
-    verdicts: Annotated[list[Path], typer.Option(help=VERDICTS_HELP)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     options: Options,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(help="Good answers to learn from: a table with source, relation and target. Repeatable."),
+    ] = None,
+    verdicts: Annotated[list[Path] | None, typer.Option(help=VERDICTS_HELP)] = None,
     work: Annotated[
         Path | None, typer.Option(help="Where checkpoints are kept; by default OUTPUT with the ending .work.")
     ] = None,
@@ -25,21 +29,23 @@ def refine(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Make accepted answers likelier than rejected ones, in a copy of a bundle.
+    """Teach a copy of a bundle good answers, and to prefer accepted to rejected ones.
 
-    It learns from four fifths of the sources; `cod3s critic train --seen` uses the rest.
+    Of the verdicts, it learns from four fifths of the sources; `cod3s critic train --seen` uses the rest.
     The weights do not change: what is learned is a small adapter.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic
 
     from cod3s.bundle import NAME, default_bundle
-    from cod3s.critic.examples import verdict_examples
+    from cod3s.critic.examples import answer_examples, verdict_examples
     from cod3s.critic.refining import refine as learn
     from cod3s.critic.refining import write_refined
     from cod3s.decode.generator import load
     from cod3s.files.disk import require_new, require_own
 
+    if not answers and not verdicts:
+        raise UsageError("there is nothing to learn from", hint="give --answers, --verdicts or both")
     folder = default_bundle() if str(bundle) == "default" else bundle
     require_own(output, NAME)
     if output.resolve() == folder.resolve():
@@ -48,7 +54,10 @@ def refine(
     work = work or output.with_name(f"{output.name}.work")
     generator = load(folder)
     config = RefineConfig(**options)
-    examples = [example for path in verdicts for example in verdict_examples(path)]
+    examples = [
+        *(example for path in answers or () for example in answer_examples(path)),
+        *(example for path in verdicts or () for example in verdict_examples(path)),
+    ]
     with training_progress() as report:
         figures = learn(
             examples,
@@ -67,4 +76,4 @@ def refine(
     else:
         rows = [(name, f"{value:.4f}") for name, value in figures.items()]
         settings = f"bundle {generator.facts.name} | rank {config.rank} | seed {config.seed} | {output}"
-        print_table("Comparisons of sources that it did not learn from", ("figure", "value"), rows, settings)
+        print_table("Answers to sources that it did not learn from", ("figure", "value"), rows, settings)

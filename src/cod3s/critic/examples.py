@@ -1,7 +1,7 @@
 """Labelled pairs to fit a critic on: verdicts, questions, and pairs of a corpus beside hard negatives."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +14,18 @@ from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.disk import display_name, open_text
 from cod3s.files.locations import locate
-from cod3s.files.tables import Table, kind_of
+from cod3s.files.tables import Row, Table, kind_of
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import Rows, read_rows
 
 VERDICTS = "verdicts"
 """The name of the data that verdicts are."""
-HELD_OUT = 5  # every fifth question
-_WATCHED = 10
+ANSWERS = "answers"
+"""The name of the data that good answers are."""
+HELD_OUT = 5  # every fifth question that has verdicts
+_WATCHED = {ANSWERS: 50}  # every fiftieth question
+_WATCHED_ELSEWHERE = 10
 _VERDICTS = ("yes", "partly", "no")
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
@@ -44,17 +47,19 @@ class LabelledPair:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether no verifier may learn from it: critics are fitted on what a verifier says of unseen pairs."""
-        return self.draw % HELD_OUT == 0
+        """Whether no model may learn from it: critics are fitted on what models say of unseen pairs."""
+        return self.data != ANSWERS and self.draw % HELD_OUT == 0
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it chooses the best weights instead of being learned from."""
+        return self.draw // HELD_OUT % _WATCHED.get(self.data, _WATCHED_ELSEWHERE) == 0
 
 
 def split_watched(examples: Sequence[LabelledPair]) -> tuple[list[LabelledPair], list[LabelledPair]]:
-    """The examples to learn from, and those of every tenth question, which choose the best weights."""
-    taught: list[LabelledPair] = []
-    watched: list[LabelledPair] = []
-    for example in examples:
-        (taught if example.draw // HELD_OUT % _WATCHED else watched).append(example)
-    return taught, watched
+    """The examples to learn from, and those that choose the best weights."""
+    taught = [example for example in examples if not example.is_watched]
+    return taught, [example for example in examples if example.is_watched]
 
 
 def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
@@ -82,7 +87,7 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
     """
     with open_text(path) as stream:
         table = Table(stream, display_name(path), kind_of(path) or "tsv")
-        relation, source, target, plausible = map(table.text, ("relation", "source", "target", "plausible"))
+        pair_of, plausible = _pairs(table), table.text("plausible")
         examples = []
         for row in table:
             if plausible(row) not in _VERDICTS:
@@ -90,10 +95,25 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
                     f"{table.name}, line {row.line}: {plausible(row)!r} is not a verdict",
                     hint=f"write {' or '.join(_VERDICTS)}",
                 )
-            pair = Pair(relation(row), clean(source(row)), clean(target(row)))
-            question = f"{pair.relation} {pair.source}"
-            examples.append(LabelledPair(pair, plausible(row) == "yes", VERDICTS, question))
+            pair = pair_of(row)
+            examples.append(LabelledPair(pair, plausible(row) == "yes", VERDICTS, _question(pair)))
     return examples
+
+
+def answer_examples(path: Path) -> list[LabelledPair]:
+    """Good answers: a table with source, relation and target."""
+    with open_text(path) as stream:
+        table = Table(stream, display_name(path), kind_of(path) or "tsv")
+        return [LabelledPair(pair, True, ANSWERS, _question(pair)) for pair in map(_pairs(table), table)]
+
+
+def _pairs(table: Table) -> Callable[[Row], Pair]:
+    relation, source, target = map(table.text, ("relation", "source", "target"))
+    return lambda row: Pair(relation(row), clean(source(row)), clean(target(row)))
+
+
+def _question(pair: Pair) -> str:
+    return f"{pair.relation} {pair.source}"
 
 
 def corpus_examples(
