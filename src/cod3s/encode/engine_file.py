@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -27,20 +26,29 @@ class EngineFile:
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
         """The numbers of a variable, in an array of their own; int8 weights are scaled back."""
-        numbers = _numbers(self.variables[self.aliases.get(name, name)]).astype(np.float32)
-        if scales := self.variables.get(f"{name}_scale"):
-            numbers /= _numbers(scales)[:, None]
+        numbers = self.stored(name).astype(np.float32)
+        if (scales := self.scales(name)) is not None:
+            numbers /= scales[:, None]
         return numbers
+
+    def stored(self, name: str) -> npt.NDArray[Any]:
+        """The numbers of a variable where they are; they can be changed if the content can."""
+        return _numbers(self.variables[self.aliases.get(name, name)])
+
+    def scales(self, name: str) -> npt.NDArray[np.float32] | None:
+        """What the rows of an int8 weight were multiplied by, where it is; other variables have none."""
+        scales = self.variables.get(f"{name}_scale")
+        return None if scales is None else _numbers(scales)
 
     def number(self, name: str) -> float:
         """The value of a variable that holds a single number."""
         return float(_numbers(self.variables[name]).item())
 
 
-def read_engine_file(content: bytes, name: str) -> EngineFile:
+def read_engine_file(content: bytes | memoryview, name: str) -> EngineFile:
     """The variables in the content of the `model.bin` that messages call `name`."""
     try:
-        return _take_apart(BytesIO(content), content, name)
+        return _take_apart(memoryview(content), name)
     except (struct.error, UnicodeDecodeError) as error:
         raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
 
@@ -66,11 +74,15 @@ def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
     return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
 
 
-def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:
-    def take(size: int) -> bytes:
-        taken = stream.read(size)
+def _take_apart(content: memoryview, file: str) -> EngineFile:
+    position = 0
+
+    def take(size: int) -> memoryview:
+        nonlocal position
+        taken = content[position : position + size]
         if len(taken) < size:
             raise struct.error("the file ends too early")
+        position += size
         return taken
 
     def number(kind: str) -> int:
@@ -78,17 +90,13 @@ def _take_apart(stream: BytesIO, content: bytes, file: str) -> EngineFile:
         return int(value)
 
     def string() -> str:
-        return take(number("H"))[:-1].decode()
-
-    view = memoryview(content)
+        return bytes(take(number("H"))[:-1]).decode()
 
     def variable() -> tuple[str, Stored]:
-        name, start = string(), stream.tell()
+        name, start = string(), position
         take(4 * number("B") + 1)  # the dimensions and the type
-        end = stream.tell() + 4 + number("I")
-        if stream.seek(end) > len(content):
-            raise struct.error("the file ends too early")
-        return name, view[start:end]
+        take(number("I"))
+        return name, content[start:position]
 
     if (version := number("I")) != _VERSION:
         raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")

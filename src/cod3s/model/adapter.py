@@ -5,13 +5,14 @@ So a bundle can carry a tuned model, or a second model made of the first, in a f
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import EngineFile, packed_variable, read_engine_file, write_engine_file
+from cod3s.encode.engine_file import packed_variable, read_engine_file, write_engine_file
 from cod3s.errors import BundleError
 from cod3s.files.disk import replaced_file
 from cod3s.model.parts import joined_parts, model_files
@@ -22,6 +23,7 @@ NAME = "adapter.npz"
 _SPEC, _REVISION = "TransformerDecoderSpec", 8
 _HEAD_ROWS = 8  # the engine multiplies whole blocks of rows; all of them are equal
 _LEVELS = 127  # of int8
+_ROWS_AT_ONCE = 64
 _PROJECTION = "decoder/projection/weight"
 
 Matrix = npt.NDArray[np.float32]
@@ -112,25 +114,25 @@ def own_changes(folder: Path) -> tuple[Change, ...]:
 def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
     """The engine's files of the model in `folder`, by name, with its own adapter and then this one merged in."""
     files = model_files(folder)
-    whole = read_engine_file(files["model.bin"], str(folder / "model.bin"))
-    kept = {name: value for name, value in whole.variables.items() if _is_kept(name, adapter.layers)}
+    weights = BytesIO(files.pop("model.bin"))  # it changes them where they are
+    whole = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
     own = (change for change in own_changes(folder) if _is_kept(f"decoder/{change.weight}", adapter.layers))
-    by_weight: dict[str, list[Change]] = {}
-    for change in (*own, *adapter.changes):
-        by_weight.setdefault(f"decoder/{change.weight}/weight", []).append(change)
-    if unknown := sorted(set(by_weight) - set(kept)):
-        raise _other_model(folder, f"changes {unknown[0]}, which the model lacks")
     try:
-        for name, changes in by_weight.items():  # on one thread: several would wait for each other's memory
-            kept |= _changed(whole, name, changes)
+        for change in _joined([*own, *adapter.changes]):
+            name = f"decoder/{change.weight}/weight"
+            if name not in whole.variables or not _is_kept(name, adapter.layers):
+                raise _other_model(folder, f"changes {name}, which the model lacks")
+            _add(change, whole.stored(name), whole.scales(name))
     except ValueError as error:  # the shapes differ
         raise _other_model(folder, "changes weights of another size") from error
-    aliases = whole.aliases
-    if adapter.head and adapter.head.weights.shape != whole.array("decoder/layer_norm/gamma").shape:
+    if adapter.head is None:
+        del whole
+        return {**files, "model.bin": weights.getvalue()}
+    if adapter.head.weights.shape != whole.stored("decoder/layer_norm/gamma").shape:
         raise _other_model(folder, f"reads {adapter.head.weights.size} numbers, which the model does not write")
-    if adapter.head:
-        kept[_PROJECTION] = packed_variable(np.tile(adapter.head.weights, (_HEAD_ROWS, 1)))
-        aliases = {alias: name for alias, name in aliases.items() if alias != _PROJECTION}
+    kept = {name: value for name, value in whole.variables.items() if _is_kept(name, adapter.layers)}
+    kept[_PROJECTION] = packed_variable(np.tile(adapter.head.weights, (_HEAD_ROWS, 1)))
+    aliases = {alias: name for alias, name in whole.aliases.items() if alias != _PROJECTION}
     return {**files, "model.bin": write_engine_file(kept, _SPEC, _REVISION, aliases)}
 
 
@@ -152,15 +154,34 @@ def _is_kept(name: str, layers: int) -> bool:
     return not layers or not number.isdigit() or int(number) < layers
 
 
-def _changed(whole: EngineFile, name: str, changes: Sequence[Change]) -> dict[str, bytes]:
-    """A weight after its changes, in int8 if it was."""
-    weight = whole.array(name)
+def _joined(changes: Sequence[Change]) -> list[Change]:
+    """The changes, those of the same rows joined in one."""
+    same: dict[tuple[str, int], list[Change]] = {}
     for change in changes:
-        weight[change.row : change.row + len(change.up)] += change.up @ change.down
-    if f"{name}_scale" not in whole.variables:
-        return {name: packed_variable(weight)}
-    largest = np.maximum(weight.max(axis=1), -weight.min(axis=1)).clip(1e-12)
-    scales = (_LEVELS / largest).astype(np.float32)
-    weight *= scales[:, None]
-    rounded = np.rint(weight, out=weight).astype(np.int8)
-    return {name: packed_variable(rounded), f"{name}_scale": packed_variable(scales)}
+        same.setdefault((change.weight, change.row), []).append(change)
+    return [
+        Change(weight, row, np.vstack([part.down for part in parts]), np.hstack([part.up for part in parts]))
+        for (weight, row), parts in same.items()
+    ]
+
+
+def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> None:
+    """Change a weight where it is. Rows in int8 are scaled and rounded anew.
+
+    Some rows at a time stay in the processor's cache; several threads would wait for each other's memory.
+    """
+    rows = weight[change.row : change.row + len(change.up)]
+    if len(rows) < len(change.up):
+        raise ValueError("the weight has too few rows")
+    if scales is None:
+        rows += change.up @ change.down
+        return
+    scales = scales[change.row : change.row + len(change.up)]
+    up = change.up * scales[:, None]
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        values = up[some] @ change.down + rows[some]
+        growth = _LEVELS / np.maximum(values.max(axis=1), -values.min(axis=1)).clip(1e-12)
+        values *= growth[:, None]
+        rows[some] = np.rint(values, out=values)
+        scales[some] *= growth
