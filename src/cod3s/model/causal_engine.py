@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.encode.fast import open_on_thread
 from cod3s.model.adapter import opened_files
-from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_length
+from cod3s.model.engine import COMPUTE, CTranslate2Engine, Files, LogProbs, Request, normalised, rows_by_length
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -25,6 +24,8 @@ _WEIGHED_TOGETHER = 8  # requests: their logits over all tokens are held at once
 
 class CausalEngine(CTranslate2Engine):
     """An exported causal language model, open. `readers` belong to the tags of the roles."""
+
+    _KIND = "Generator"
 
     def __init__(
         self,
@@ -132,11 +133,8 @@ class CausalEngine(CTranslate2Engine):
         ended = bool(ids) and ids[-1] == self._vocabulary.end
         return Hypothesis(tuple(ids[:-1] if ended else ids), score * len(ids), max(1, len(ids)))
 
-    def _load(self, **options: Any) -> Any:
-        import ctranslate2
-
-        files = opened_files(self._folder)  # not kept: the engine copies them
-        return open_on_thread(ctranslate2.Generator, str(self._folder), files=files, **options)
+    def _files(self) -> Files | None:
+        return opened_files(self._folder)
 
 
 def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:

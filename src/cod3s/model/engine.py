@@ -92,8 +92,14 @@ class Engine(Protocol):
         ...
 
 
+Files = dict[str, bytes]
+"""The files of a model by name."""
+
+
 class CTranslate2Engine(ABC):
     """What engines of both families share: a single-threaded worker per core, searches, repeatable samples."""
+
+    _KIND: str  # of CTranslate2's models
 
     def __init__(
         self, folder: Path, vocabulary: Vocabulary, *, positions: int, threads: int | None, compute: str
@@ -106,7 +112,7 @@ class CTranslate2Engine(ABC):
         self._suppressed: dict[tuple[int, ...], list[list[str]]] = {}
         for path in sorted(folder.glob("*.json")):
             _require_sound(path)
-        self._model = self._open(self._threads)
+        self._model = self._open(self._threads, self._files())
 
     def search(
         self,
@@ -140,9 +146,10 @@ class CTranslate2Engine(ABC):
             "sampling_temperature": temperature,
         }
         parts = [requests[start : start + _DRAWN_TOGETHER] for start in range(0, len(requests), _DRAWN_TOGETHER)]
+        files = self._files() if parts else None
 
         def draw(number: int) -> list[list[Hypothesis]]:
-            model = self._seeded((seed + number * _NEXT_SEED) % 2**32, parts[number][:1])
+            model = self._seeded((seed + number * _NEXT_SEED) % 2**32, parts[number][:1], files)
             return self._write(model, parts[number], max_tokens, False, options)
 
         with ThreadPoolExecutor(self._threads) as workers:
@@ -155,13 +162,22 @@ class CTranslate2Engine(ABC):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request: at most `max_tokens` tokens and an end, or `exactly` as many without."""
 
-    @abstractmethod
-    def _load(self, **options: Any) -> Any:
-        """The engine's model in the folder."""
+    def _files(self) -> Files | None:
+        """The files of the model, if CTranslate2 cannot open the folder by itself."""
+        return None
 
-    def _open(self, workers: int) -> Any:
+    def _open(self, workers: int, files: Files | None) -> Any:
+        import ctranslate2
+
         with self._explained("opened"):
-            return self._load(compute_type=self._compute, inter_threads=workers, intra_threads=1)
+            return open_on_thread(
+                getattr(ctranslate2, self._KIND),
+                str(self._folder),
+                files=files,  # it copies them
+                compute_type=self._compute,
+                inter_threads=workers,
+                intra_threads=1,
+            )
 
     @contextmanager
     def _explained(self, use: str) -> Iterator[None]:
@@ -176,7 +192,7 @@ class CTranslate2Engine(ABC):
                 f"the model in {self._folder} cannot be {use}: {error}", hint="copy or export the bundle again"
             ) from error
 
-    def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
+    def _seeded(self, seed: int, example: Sequence[Request], files: Files | None) -> Any:
         """The model with a single worker that draws from `seed` on.
 
         A worker takes the process's seed when it first samples and keeps it, so only a new worker repeats draws.
@@ -186,7 +202,7 @@ class CTranslate2Engine(ABC):
 
         with _SEEDING:
             ctranslate2.set_random_seed(seed)
-            model = self._open(1)
+            model = self._open(1, files)
             self._write(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})
         return model
 
@@ -207,6 +223,8 @@ def _require_sound(path: Path) -> None:
 
 class FastEngine(CTranslate2Engine):
     """An exported seq2seq model, open."""
+
+    _KIND = "Translator"
 
     def __init__(
         self,
@@ -257,11 +275,6 @@ class FastEngine(CTranslate2Engine):
 
     def cuts(self, source: str) -> bool:
         return self._reader.cuts(source)
-
-    def _load(self, **options: Any) -> Any:
-        import ctranslate2
-
-        return open_on_thread(ctranslate2.Translator, str(self._folder), **options)
 
     def _write(
         self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.fast import open_on_thread
 from cod3s.encode.protocol import length_sorted_batches
 from cod3s.errors import BundleError
 from cod3s.model.adapter import Adapter, adapted_files
 from cod3s.model.causal_engine import CausalEngine
-from cod3s.model.engine import Request
+from cod3s.model.engine import Files, Request
 
 NAME = "verifier.npz"
 _BATCH_TOKENS = 512
@@ -47,8 +46,5 @@ class Verifier(CausalEngine):
             list(workers.map(fill, length_sorted_batches([*map(len, rows)], _BATCH_TOKENS)))
         return values + self._bias
 
-    def _load(self, **options: Any) -> Any:
-        import ctranslate2
-
-        files = adapted_files(self._folder, self._adapter)
-        return open_on_thread(ctranslate2.Generator, str(self._folder), files=files, **options)
+    def _files(self) -> Files:
+        return adapted_files(self._folder, self._adapter)
