@@ -27,7 +27,7 @@ def main() -> None:
     for _ in range(TURNS):
         for name, requests in asked.items():
             start = process_time()
-            model.engine.search(requests, beam=BEAM, best=BEAM, max_tokens=TOKENS, only=text)
+            model.engine.search(requests, beam=BEAM, max_tokens=TOKENS, only=text)
             seconds[name].append(process_time() - start)
     for name, own in seconds.items():
         print(f"{name}: {min(own):.2f} s")

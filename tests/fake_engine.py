@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cod3s.model.engine import LogProbs, Request
+from cod3s.model.engine import Draws, LogProbs, Request
 from cod3s.records import Hypothesis
 
 
@@ -23,29 +23,14 @@ class FakeEngine:
         self.calls: list[tuple[str, int]] = []  # method, number of requests
 
     def search(
-        self,
-        requests: Sequence[Request],
-        *,
-        beam: int,
-        best: int,
-        max_tokens: int,
-        only: Sequence[int] | None = None,
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
         assert self._found is not None
         self.calls.append(("search", len(requests)))
-        return [self._found(request)[:best] for request in requests]
+        return [self._found(request)[:beam] for request in requests]
 
-    def sample(
-        self,
-        requests: Sequence[Request],
-        *,
-        samples: int,
-        top_k: int,
-        temperature: float,
-        max_tokens: int,
-        seed: int,
-    ) -> list[list[Hypothesis]]:
-        return self.search(requests, beam=1, best=samples, max_tokens=max_tokens)
+    def sample(self, requests: Sequence[Request], draws: Draws) -> list[list[Hypothesis]]:
+        return self.search(requests, beam=draws.samples, max_tokens=draws.max_tokens)
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True

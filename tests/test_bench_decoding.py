@@ -13,6 +13,7 @@ from cod3s.decode.rerank import need_backward, need_inverse, score_signatures_ba
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.errors import Cod3sError
+from cod3s.model.engine import Draws
 from cod3s.records import Hypothesis
 
 SOURCES = made_sentences(2, 9)
@@ -73,9 +74,9 @@ def test_the_peer_weighs_and_samples_as_the_protocol_says(models: BundleModels, 
     tokens = range(5, 12)
     requests = [theirs.request(source) for source in SOURCES]
     assert theirs.engine.weigh(requests, tokens) == pytest.approx(ours.engine.weigh(requests, tokens), abs=1e-3)
-    options = {"samples": 3, "top_k": 5, "temperature": 1.0, "max_tokens": 4}
-    drawn = theirs.engine.sample(requests, **options, seed=1)
-    assert drawn == theirs.engine.sample(requests, **options, seed=1)
+    draws = Draws(samples=3, top_k=5, temperature=1.0, max_tokens=4, seed=1)
+    drawn = theirs.engine.sample(requests, draws)
+    assert drawn == theirs.engine.sample(requests, draws)
     for request, hypotheses in zip(requests, drawn, strict=True):
         scored = theirs.engine.score([request] * 3, [one.tokens for one in hypotheses], end=False)
         for hypothesis, score in zip(hypotheses, scored, strict=True):

@@ -22,7 +22,7 @@ from cod3s.export.bundle_writer import export
 from cod3s.files.disk import read_json
 from cod3s.model.causal import Adaptation, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
-from cod3s.model.engine import Request
+from cod3s.model.engine import Draws, Request
 from cod3s.model.parts import joined_parts, split_weights
 from cod3s.model.reader import connective_pieces, open_reader
 from cod3s.model.roles import tag
@@ -142,8 +142,8 @@ def test_the_engine_scores_as_torch_does(trained: Trained, vocabulary: Vocabular
 
 def test_score_reproduces_what_search_and_sample_reported(vocabulary: Vocabulary, engine: CausalEngine) -> None:
     requests = [request(vocabulary, "plain", source) for source in SOURCES]
-    searched = engine.search(requests, beam=4, best=4, max_tokens=30)
-    sampled = engine.sample(requests, samples=4, top_k=1000, temperature=1.0, max_tokens=30, seed=7)
+    searched = engine.search(requests, beam=4, max_tokens=30)
+    sampled = engine.sample(requests, Draws(samples=4, top_k=1000, temperature=1.0, max_tokens=30, seed=7))
     for asked, hypotheses in [*zip(requests, searched, strict=True), *zip(requests, sampled, strict=True)]:
         ended = [h for h in hypotheses if h.length == len(h.tokens) + 1]
         again = engine.score([asked] * len(ended), [h.tokens for h in ended])
@@ -152,8 +152,8 @@ def test_score_reproduces_what_search_and_sample_reported(vocabulary: Vocabulary
 
 def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: CausalEngine) -> None:
     requests = [request(vocabulary, "plain", source) for source in [*SOURCES, "it rained"]]
-    together = engine.search(requests, beam=3, best=2, max_tokens=20)
-    alone = [engine.search([asked], beam=3, best=2, max_tokens=20)[0] for asked in requests]
+    together = engine.search(requests, beam=3, max_tokens=20)
+    alone = [engine.search([asked], beam=3, max_tokens=20)[0] for asked in requests]
     assert [[h.tokens for h in row] for row in together] == [[h.tokens for h in row] for row in alone]
 
 
@@ -166,8 +166,8 @@ def test_two_workers_give_what_one_gives(trained: Trained, vocabulary: Vocabular
     kept = list(range(vocabulary.first_signature, vocabulary.first_signature + 16))
     requests = [request(vocabulary, "sentence", source) for source in [*SOURCES, "it rained", "it", *SOURCES]]
     requests += [request(vocabulary, "sentence", SOURCES[0], token) for token in kept]
-    for beam, best in ((1, 1), (3, 2)):
-        written = [some.search(requests, beam=beam, best=best, max_tokens=12) for some in (engine, two)]
+    for beam in (1, 3):
+        written = [some.search(requests, beam=beam, max_tokens=12) for some in (engine, two)]
         tokens, lengths, scores = (
             [[[getattr(h, name) for h in row] for row in rows] for rows in written]
             for name in ("tokens", "length", "log_prob")
@@ -184,7 +184,7 @@ def test_draws_repeat_with_their_seed_and_change_with_another(
     requests = [request(vocabulary, "plain", source) for source in SOURCES]
 
     def draw(seed: int) -> list[list[tuple[int, ...]]]:
-        rows = engine.sample(requests, samples=5, top_k=50, temperature=1.5, max_tokens=12, seed=seed)
+        rows = engine.sample(requests, Draws(samples=5, top_k=50, temperature=1.5, max_tokens=12, seed=seed))
         return [[h.tokens for h in row] for row in rows]
 
     assert draw(1) == draw(1)
@@ -193,9 +193,7 @@ def test_draws_repeat_with_their_seed_and_change_with_another(
 
 def test_a_search_among_some_tokens_writes_only_those(vocabulary: Vocabulary, engine: CausalEngine) -> None:
     kept = range(vocabulary.first_signature, len(vocabulary))
-    (hypotheses,) = engine.search(
-        [request(vocabulary, "sentence", SOURCES[0])], beam=5, best=5, max_tokens=2, only=kept
-    )
+    (hypotheses,) = engine.search([request(vocabulary, "sentence", SOURCES[0])], beam=5, max_tokens=2, only=kept)
     assert all(len(h.tokens) == 2 and set(h.tokens) <= set(kept) for h in hypotheses)
 
 
@@ -203,7 +201,7 @@ def test_weigh_agrees_with_a_search_among_the_same_tokens(vocabulary: Vocabulary
     kept = list(range(vocabulary.first_signature, vocabulary.first_signature + 16))
     asked = request(vocabulary, "sentence", SOURCES[0])
     weights = engine.weigh([asked], kept)[0]
-    (hypotheses,) = engine.search([asked], beam=16, best=16, max_tokens=1, only=kept)
+    (hypotheses,) = engine.search([asked], beam=16, max_tokens=1, only=kept)
     assert np.exp(weights).sum() == pytest.approx(1)
     by_token = {h.tokens[0]: h.log_prob for h in hypotheses}
     np.testing.assert_allclose([by_token[token] for token in kept], weights, atol=1e-3)

@@ -12,7 +12,7 @@ import pytest
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.model.engine import Request
+from cod3s.model.engine import Draws, Request
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.records import Hypothesis
@@ -70,7 +70,7 @@ def torch_beams(
 def test_plain_beams_are_those_of_transformers(source: str, models: BundleModels, torch_model: Any) -> None:
     model = models.plain("effect")
     request = model.request(source)
-    (found,) = model.engine.search([request], beam=8, best=8, max_tokens=20)
+    (found,) = model.engine.search([request], beam=8, max_tokens=20)
     wanted = torch_beams(torch_model, models, request, 8, max_new_tokens=20)
     assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
     assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
@@ -83,7 +83,7 @@ def test_beams_after_a_forced_signature_are_those_of_transformers(
     """A fixed number of tokens: where texts end, the engine's normalisation also counts the prefix's tokens."""
     model, given = asked(models, "sentence")
     request = model.request(source, given)
-    (found,) = model.engine.search([request], beam=6, best=6, max_tokens=4)
+    (found,) = model.engine.search([request], beam=6, max_tokens=4)
     wanted = torch_beams(torch_model, models, request, 6, min_new_tokens=4, max_new_tokens=4)
     assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
     assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
@@ -95,7 +95,7 @@ def test_the_best_sentence_of_a_signature_is_that_of_transformers(
 ) -> None:
     model, given = asked(models, "sentence")
     request = model.request(source, given)
-    (found,) = model.engine.search([request], beam=8, best=8, max_tokens=20)
+    (found,) = model.engine.search([request], beam=8, max_tokens=20)
     best = max(found, key=lambda one: one.log_prob / one.length)
     tokens, score = torch_beams(torch_model, models, request, 8, max_new_tokens=20)[0]
     assert best.tokens == tokens
@@ -108,7 +108,7 @@ def test_score_reproduces_what_search_reported(case: str, max_tokens: int, model
     """Also for hypotheses that the limit cut before their end: their length is one less than scored."""
     model, given = asked(models, case)
     request = model.request(SOURCES[0], given)
-    (found,) = model.engine.search([request], beam=6, best=6, max_tokens=max_tokens)
+    (found,) = model.engine.search([request], beam=6, max_tokens=max_tokens)
     for one in found:
         (scored,) = model.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
         assert scored.tokens == one.tokens
@@ -120,7 +120,7 @@ def test_score_reproduces_what_sample_reported(models: BundleModels) -> None:
     """At any temperature, a sample's score is what the model itself thinks of it."""
     model = models.plain("effect")
     request = model.request(SOURCES[1])
-    drawn = model.engine.sample([request], samples=6, top_k=20, temperature=1.7, max_tokens=20, seed=5)[0]
+    drawn = model.engine.sample([request], Draws(samples=6, top_k=20, temperature=1.7, max_tokens=20, seed=5))[0]
     for one in drawn:
         (scored,) = model.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
         assert scored.log_prob == pytest.approx(one.log_prob, abs=1e-4)
@@ -131,8 +131,8 @@ def test_a_request_alone_gets_what_it_gets_in_a_batch(models: BundleModels) -> N
     model, given = asked(models, "sentence")
     sources = [*SOURCES, "", "the nurse " * 15, None]
     requests = [model.request(source, given[:length]) for source in sources for length in (0, 1, len(given))]
-    together = model.engine.search(requests, beam=4, best=4, max_tokens=12)
-    alone = [model.engine.search([request], beam=4, best=4, max_tokens=12)[0] for request in requests]
+    together = model.engine.search(requests, beam=4, max_tokens=12)
+    alone = [model.engine.search([request], beam=4, max_tokens=12)[0] for request in requests]
     assert [[one.tokens for one in own] for own in together] == [[one.tokens for one in own] for own in alone]
     firsts = [own[0].tokens for own in together]
     scored = model.engine.score(requests, firsts)
@@ -145,11 +145,11 @@ def test_the_same_seed_draws_the_same_on_one_engine_and_on_another(
 ) -> None:
     def draw(model: RoleModel, seed: int) -> list[list[Hypothesis]]:
         requests = [model.request(source) for source in SOURCES * 4]  # more than are drawn together
-        return model.engine.sample(requests, samples=6, top_k=10, temperature=1.5, max_tokens=20, seed=seed)
+        return model.engine.sample(requests, Draws(samples=6, top_k=10, temperature=1.5, max_tokens=20, seed=seed))
 
     model = models.plain("effect")
     first = draw(model, 7)
-    model.engine.search([model.request(SOURCES[0])], beam=3, best=1, max_tokens=5)
+    model.engine.search([model.request(SOURCES[0])], beam=3, max_tokens=5)
     assert draw(model, 7) == first
     assert draw(open_models(tiny_bundle.exact, threads=1).plain("effect"), 7) == first
     assert draw(model, 8) != first
@@ -160,14 +160,14 @@ def test_no_more_tokens_are_drawn_from_than_there_are(models: BundleModels) -> N
     model = models.plain("effect")
     many = 10 * len(models.vocabulary)
     requests = [model.request(SOURCES[0])]
-    drawn = model.engine.sample(requests, samples=2, top_k=many, temperature=1.0, max_tokens=5, seed=1)
+    drawn = model.engine.sample(requests, Draws(samples=2, top_k=many, temperature=1.0, max_tokens=5, seed=1))
     assert len(drawn[0]) == 2
 
 
 def test_no_requests_give_no_results(models: BundleModels) -> None:
     engine = models.plain("effect").engine
-    assert engine.search([], beam=3, best=3, max_tokens=5) == []
-    assert engine.sample([], samples=3, top_k=3, temperature=1.0, max_tokens=5, seed=1) == []
+    assert engine.search([], beam=3, max_tokens=5) == []
+    assert engine.sample([], Draws(samples=3, top_k=3, temperature=1.0, max_tokens=5, seed=1)) == []
     assert engine.score([], []) == []
     assert engine.weigh([], [1, 2]).shape == (0, 2)
 
@@ -193,7 +193,7 @@ def test_weights_are_what_torch_gives_among_the_tokens(models: BundleModels, tor
 def test_only_these_tokens_are_written(models: BundleModels) -> None:
     model, words = models.signature("effect"), models.vocabulary
     only = range(words.first_signature, len(words))
-    (found,) = model.engine.search([model.request(SOURCES[0])], beam=20, best=20, max_tokens=3, only=only)
+    (found,) = model.engine.search([model.request(SOURCES[0])], beam=20, max_tokens=3, only=only)
     assert all(len(one.tokens) == one.length == 3 and set(one.tokens) <= set(only) for one in found)
 
 
@@ -206,8 +206,8 @@ def test_int8_stays_near_to_float32(
     model, own = models.plain("effect"), small.plain("effect")
     sources = [f"{who} {event} {where}" for who in WHO for where in WHERE[:3] for event in EVENTS]
     requests = [model.request(source) for source in sources]
-    exact = [found[0] for found in model.engine.search(requests, beam=4, best=4, max_tokens=20)]
-    near = [found[0] for found in own.engine.search(requests, beam=4, best=4, max_tokens=20)]
+    exact = [found[0] for found in model.engine.search(requests, beam=4, max_tokens=20)]
+    near = [found[0] for found in own.engine.search(requests, beam=4, max_tokens=20)]
     assert sum(a.tokens == b.tokens for a, b in zip(exact, near, strict=True)) >= 0.75 * len(sources)
     scored = own.engine.score(requests, [one.tokens for one in exact])
     apart = [abs(a.log_prob - b.log_prob) / a.length for a, b in zip(exact, scored, strict=True)]
@@ -226,7 +226,7 @@ def test_sources_of_any_length_are_read_and_scored(source: str, cut: bool, why: 
     model = models.plain("effect")
     assert model.engine.cuts(source) is cut
     request = model.request(source)
-    (found,) = model.engine.search([request], beam=3, best=3, max_tokens=10_000)
+    (found,) = model.engine.search([request], beam=3, max_tokens=10_000)
     assert found
     assert max(len(one.tokens) for one in found) < SHAPES["tiny"].max_tokens
     pieces = models.vocabulary.encode_text(source)
@@ -264,7 +264,7 @@ def test_damage_that_is_noticed_when_a_model_runs_is_a_clear_error(
     write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
     model = open_models(tmp_path / "bundle").plain("effect")
     with pytest.raises(BundleError, match="cannot be run") as raised:
-        model.engine.search([model.request(SOURCES[0])], beam=2, best=1, max_tokens=4)
+        model.engine.search([model.request(SOURCES[0])], beam=2, max_tokens=4)
     assert "export the bundle again" in raised.value.hint
 
 

@@ -1,10 +1,12 @@
 """The engine with a memory: it gives what the engine gives, and asks it for nothing twice."""
 
+from dataclasses import replace
+
 import pytest
 
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import load
-from cod3s.model.engine import Request
+from cod3s.model.engine import Draws, Request
 from cod3s.model.memory import RememberingEngine
 from cod3s.records import Hypothesis
 from fake_engine import FakeEngine
@@ -25,24 +27,18 @@ def _requests(*sources: str) -> list[Request]:
 def test_only_what_is_new_is_asked_for() -> None:
     inner = _engine()
     engine = RememberingEngine(inner, 1000)
-    first = engine.search(_requests("a", "b"), beam=3, best=3, max_tokens=5)
-    again = engine.search(_requests("b", "c", "a"), beam=3, best=3, max_tokens=5)
+    first = engine.search(_requests("a", "b"), beam=3, max_tokens=5)
+    again = engine.search(_requests("b", "c", "a"), beam=3, max_tokens=5)
     assert inner.calls == [("search", 2), ("search", 1)]
-    assert again == [first[1], _engine().search(_requests("c"), beam=3, best=3, max_tokens=5)[0], first[0]]
+    assert again == [first[1], _engine().search(_requests("c"), beam=3, max_tokens=5)[0], first[0]]
 
 
 def test_other_options_are_another_question() -> None:
     inner = _engine()
     engine = RememberingEngine(inner, 1000)
-    for beam, best, most, only in (
-        (3, 3, 5, None),
-        (4, 3, 5, None),
-        (3, 2, 5, None),
-        (3, 3, 4, None),
-        (3, 3, 5, [1]),
-    ):
-        assert len(engine.search(_requests("a"), beam=beam, best=best, max_tokens=most, only=only)[0]) == best
-    assert len(inner.calls) == 5
+    for beam, most, only in ((3, 5, None), (2, 5, None), (3, 4, None), (3, 5, [1])):
+        assert len(engine.search(_requests("a"), beam=beam, max_tokens=most, only=only)[0]) == beam
+    assert len(inner.calls) == 4
 
 
 def test_scores_belong_to_request_continuation_and_end() -> None:
@@ -58,11 +54,11 @@ def test_scores_belong_to_request_continuation_and_end() -> None:
 def test_a_draw_is_remembered_with_its_whole_call() -> None:
     inner = _engine()
     engine = RememberingEngine(inner, 1000)
-    options = {"samples": 2, "top_k": 5, "temperature": 1.0, "max_tokens": 5}
-    first = engine.sample(_requests("a", "b"), **options, seed=1)
-    assert engine.sample(_requests("a", "b"), **options, seed=1) == first
-    engine.sample(_requests("a"), **options, seed=1)
-    engine.sample(_requests("a", "b"), **options, seed=2)
+    draws = Draws(samples=2, top_k=5, temperature=1.0, max_tokens=5, seed=1)
+    first = engine.sample(_requests("a", "b"), draws)
+    assert engine.sample(_requests("a", "b"), draws) == first
+    engine.sample(_requests("a"), draws)
+    engine.sample(_requests("a", "b"), replace(draws, seed=2))
     assert [number for _, number in inner.calls] == [2, 1, 2]
 
 
@@ -72,7 +68,7 @@ def test_the_longest_unused_goes_first() -> None:
 
     def ask(source: str) -> int:
         before = len(inner.calls)
-        engine.search(_requests(source), beam=3, best=3, max_tokens=5)
+        engine.search(_requests(source), beam=3, max_tokens=5)
         return len(inner.calls) - before
 
     assert [ask(source) for source in ("a", "b", "a", "c", "a", "b")] == [1, 1, 0, 1, 0, 1]
@@ -81,7 +77,7 @@ def test_the_longest_unused_goes_first() -> None:
 def test_nothing_is_remembered_of_an_empty_call() -> None:
     inner = _engine()
     engine = RememberingEngine(inner, 1000)
-    assert engine.search([], beam=1, best=1, max_tokens=1) == []
+    assert engine.search([], beam=1, max_tokens=1) == []
     assert engine.score([], []) == []
     assert inner.calls == []
 

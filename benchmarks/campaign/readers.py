@@ -195,7 +195,7 @@ def _run(folder: Path) -> None:
     models = open_models(folder, threads=1)
     for relation in models.facts.models:
         role = models.sentence(relation)
-        role.engine.search([role.request("the baker lost the key")], beam=2, best=1, max_tokens=4)
+        role.engine.search([role.request("the baker lost the key")], beam=2, max_tokens=4)
 
 
 def _join_parts(folder: Path) -> None:

@@ -56,7 +56,6 @@ def write_signed(
     rows = model.engine.search(
         [model.request(source) for source in sources],
         beam=beam,
-        best=beam,
         max_tokens=length + config.max_tokens,
     )
     answers: list[list[Answer]] = []

@@ -10,7 +10,7 @@ from cod3s.decode.plausibility import Judge, Pair
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
-from cod3s.model.engine import Request
+from cod3s.model.engine import Draws, Request
 from cod3s.records import ChosenSignature, Hypothesis
 from cod3s.signatures import hamming, pack_texts
 from cod3s.signatures.signer import Signer
@@ -167,20 +167,16 @@ def write(model: RoleModel, requests: Sequence[Sequence[Request]], config: Decod
     """
     if config.search == "beam":
         beam = max(config.beam, config.per_bin)
-        return model.engine.search(
-            [request for row in requests for request in row], beam=beam, best=beam, max_tokens=config.max_tokens
-        )
-    drawn: list[list[Hypothesis]] = []
-    for row in requests:
-        drawn += model.engine.sample(
-            row,
-            samples=max(config.samples, config.per_bin),
-            top_k=config.top_k,
-            temperature=config.temperature,
-            max_tokens=config.max_tokens,
-            seed=config.seed,
-        )
-    return drawn
+        every = [request for row in requests for request in row]
+        return model.engine.search(every, beam=beam, max_tokens=config.max_tokens)
+    draws = Draws(
+        samples=max(config.samples, config.per_bin),
+        top_k=config.top_k,
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        seed=config.seed,
+    )
+    return [drawn for row in requests for drawn in model.engine.sample(row, draws)]
 
 
 def read_candidates(

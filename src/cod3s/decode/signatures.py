@@ -120,7 +120,6 @@ def _search_by_beam(model: RoleModel, sources: Sequence[str], best: int) -> list
     written = model.engine.search(
         [model.request(source) for source in sources],
         beam=best,
-        best=best,
         max_tokens=len(words.signature.groups),
         only=[words.id(name) for name in words.signature.names()],
     )

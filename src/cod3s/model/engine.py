@@ -46,35 +46,31 @@ class Request:
     prefix: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Draws:
+    """How to sample: how many times, each token from the `top_k` likeliest."""
+
+    samples: int
+    top_k: int
+    temperature: float
+    max_tokens: int
+    seed: int
+
+
 class Engine(Protocol):
     """What decoding needs from a model. Log-probabilities are sums of natural logarithms after the prefix."""
 
     def search(
-        self,
-        requests: Sequence[Request],
-        *,
-        beam: int,
-        best: int,
-        max_tokens: int,
-        only: Sequence[int] | None = None,
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
-        """The `best` hypotheses of each request by length-normalised beam search, best first.
+        """The `beam` hypotheses of each request that length-normalised beam search finds, best first.
 
         With `only`, exactly `max_tokens` tokens among those ids are written, and no end.
         """
         ...
 
-    def sample(
-        self,
-        requests: Sequence[Request],
-        *,
-        samples: int,
-        top_k: int,
-        temperature: float,
-        max_tokens: int,
-        seed: int,
-    ) -> list[list[Hypothesis]]:
-        """`samples` draws with replacement, each token from the `top_k` likeliest; the same for the same seed."""
+    def sample(self, requests: Sequence[Request], draws: Draws) -> list[list[Hypothesis]]:
+        """Draws for each request, with replacement; the same for the same seed."""
         ...
 
     def score(
@@ -115,46 +111,31 @@ class CTranslate2Engine(ABC):
         self._model = self._open(self._threads, self._files())
 
     def search(
-        self,
-        requests: Sequence[Request],
-        *,
-        beam: int,
-        best: int,
-        max_tokens: int,
-        only: Sequence[int] | None = None,
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
-        options: dict[str, Any] = {"beam_size": beam, "num_hypotheses": best}
+        options: dict[str, Any] = {"beam_size": beam, "num_hypotheses": beam}
         if only is not None:
             options["suppress_sequences"] = self._all_but(tuple(only))
         return self._write(self._model, requests, max_tokens, only is not None, options)
 
-    def sample(
-        self,
-        requests: Sequence[Request],
-        *,
-        samples: int,
-        top_k: int,
-        temperature: float,
-        max_tokens: int,
-        seed: int,
-    ) -> list[list[Hypothesis]]:
-        draws = samples if top_k > 1 else 1  # with a single token to choose from, all draws are equal
+    def sample(self, requests: Sequence[Request], draws: Draws) -> list[list[Hypothesis]]:
+        different = draws.samples if draws.top_k > 1 else 1  # with a single token to choose from, all are equal
         options = {
             "beam_size": 1,
-            "num_hypotheses": draws,
-            "sampling_topk": min(top_k, len(self._names)),  # the engine refuses more than there are
-            "sampling_temperature": temperature,
+            "num_hypotheses": different,
+            "sampling_topk": min(draws.top_k, len(self._names)),  # the engine refuses more than there are
+            "sampling_temperature": draws.temperature,
         }
         parts = [requests[start : start + _DRAWN_TOGETHER] for start in range(0, len(requests), _DRAWN_TOGETHER)]
         files = self._files() if parts else None
 
         def draw(number: int) -> list[list[Hypothesis]]:
-            model = self._seeded((seed + number * _NEXT_SEED) % 2**32, parts[number][:1], files)
-            return self._write(model, parts[number], max_tokens, False, options)
+            model = self._seeded((draws.seed + number * _NEXT_SEED) % 2**32, parts[number][:1], files)
+            return self._write(model, parts[number], draws.max_tokens, False, options)
 
         with ThreadPoolExecutor(self._threads) as workers:
             rows = [hypotheses for part in workers.map(draw, range(len(parts))) for hypotheses in part]
-        return [sorted(row * (samples // draws), key=lambda h: -h.log_prob / h.length) for row in rows]
+        return [sorted(row * (draws.samples // different), key=lambda h: -h.log_prob / h.length) for row in rows]
 
     @abstractmethod
     def _write(

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
 
-from cod3s.model.engine import Engine, LogProbs, Request
+from cod3s.model.engine import Draws, Engine, LogProbs, Request
 from cod3s.records import Hypothesis
 
 
@@ -25,39 +25,22 @@ class RememberingEngine:
         self._lock = Lock()
 
     def search(
-        self,
-        requests: Sequence[Request],
-        *,
-        beam: int,
-        best: int,
-        max_tokens: int,
-        only: Sequence[int] | None = None,
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
-        options = ("search", beam, best, max_tokens, None if only is None else tuple(only))
+        options = ("search", beam, max_tokens, None if only is None else tuple(only))
 
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
             missing = [requests[number] for number in numbers]
-            return self._engine.search(missing, beam=beam, best=best, max_tokens=max_tokens, only=only)
+            return self._engine.search(missing, beam=beam, max_tokens=max_tokens, only=only)
 
         return self._recall([(options, request) for request in requests], ask)
 
-    def sample(
-        self,
-        requests: Sequence[Request],
-        *,
-        samples: int,
-        top_k: int,
-        temperature: float,
-        max_tokens: int,
-        seed: int,
-    ) -> list[list[Hypothesis]]:
+    def sample(self, requests: Sequence[Request], draws: Draws) -> list[list[Hypothesis]]:
         # Draws also depend on the requests before them, so only an identical call is remembered.
-        options = ("sample", samples, top_k, temperature, max_tokens, seed, tuple(requests))
+        options = (draws, tuple(requests))
 
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
-            drawn = self._engine.sample(
-                requests, samples=samples, top_k=top_k, temperature=temperature, max_tokens=max_tokens, seed=seed
-            )
+            drawn = self._engine.sample(requests, draws)
             return [drawn[number] for number in numbers]
 
         return self._recall([(options, number) for number in range(len(requests))], ask)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cod3s.errors import require
-from cod3s.model.engine import LogProbs, Request, rows_by_prefix_length
+from cod3s.model.engine import Draws, LogProbs, Request, rows_by_prefix_length
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 
@@ -69,13 +69,7 @@ class TransformersEngine:
         self._processors, self._settings = list(processors), dict(settings or {})
 
     def search(
-        self,
-        requests: Sequence[Request],
-        *,
-        beam: int,
-        best: int,
-        max_tokens: int,
-        only: Sequence[int] | None = None,
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
         width = max(2, beam)  # transformers reports scores from a beam of 2 on
         options: dict[str, Any] = {"num_beams": width, "length_penalty": 1.0, "do_sample": False}
@@ -91,31 +85,23 @@ class TransformersEngine:
             scores = iter(output.sequences_scores.tolist())
             for row in rows:
                 hypotheses = [self._hypothesis(next(texts), next(scores)) for _ in range(width)]
-                written[row] = [hypothesis for hypothesis in hypotheses if np.isfinite(hypothesis.log_prob)][:best]
+                written[row] = [hypothesis for hypothesis in hypotheses if np.isfinite(hypothesis.log_prob)][:beam]
         return written
 
-    def sample(
-        self,
-        requests: Sequence[Request],
-        *,
-        samples: int,
-        top_k: int,
-        temperature: float,
-        max_tokens: int,
-        seed: int,
-    ) -> list[list[Hypothesis]]:
+    def sample(self, requests: Sequence[Request], draws: Draws) -> list[list[Hypothesis]]:
         options = {
             "num_beams": 1,
             "do_sample": True,
-            "top_k": top_k,
+            "top_k": draws.top_k,
             "top_p": 1.0,
-            "temperature": temperature,
-            "max_new_tokens": max_tokens,
+            "temperature": draws.temperature,
+            "max_new_tokens": draws.max_tokens,
             "logits_processor": self._processors,
         }
+        samples = draws.samples
         written: list[list[Hypothesis]] = [[] for _ in requests]
         with _SEEDING, self._torch.random.fork_rng():
-            self._torch.manual_seed(seed)
+            self._torch.manual_seed(draws.seed)
             for rows in _batches(requests, samples):
                 output = self._generate([requests[row] for row in rows], samples, options)
                 drawn = [
