@@ -14,7 +14,7 @@ from cod3s import load
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.critic.examples import LabelledPair
+from cod3s.critic.examples import LabelledPair, answer_examples, contrasted_answers
 from cod3s.critic.lessons import Row, lesson_batches
 from cod3s.critic.refining import build_model, refine, write_refined
 from cod3s.critic.tune_config import RefineConfig, TuneConfig
@@ -358,6 +358,31 @@ def test_the_command_line_tunes_fits_and_attaches(here: Run, bundle: Path, tmp_p
     write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
     with pytest.raises(BundleError, match="lacks verifier"):
         load(tmp_path / "bundle").generate(SOURCES[0], "effect", 2)
+
+
+def test_wrong_answers_stand_beside_good_ones(bundle: Path, tmp_path: Path) -> None:
+    """Each is an answer of the other relation, or one to another source; none is right."""
+    rows = [
+        (f"the {who} lost the {thing}", relation, f"the {who} {verb} the {thing} {when}")
+        for who in ("baker", "pilot", "nurse")
+        for thing in ("key", "map", "hat")
+        for relation, verb in (("effect", "missed"), ("cause", "dropped"))
+        for when in ("at noon", "all day")
+    ]
+    (tmp_path / "good.tsv").write_text("\n".join(["source\trelation\ttarget", *map("\t".join, rows)]))
+    good = answer_examples(tmp_path / "good.tsv")
+    encoder = load(bundle).encoder
+    examples = contrasted_answers(good, encoder, limit=30, seed=3)
+    assert examples == contrasted_answers(good, encoder, limit=30, seed=3)
+    right, wrong = examples[::2], examples[1::2]
+    assert len(right) > 20
+    assert set(right) <= set(good)
+    assert not {example.pair for example in wrong} & {example.pair for example in good}
+    assert [example.plausible for example in examples] == [True, False] * len(right)
+    turned = [
+        example for example in wrong if ("dropped" in example.pair.target) == (example.pair.relation == "effect")
+    ]
+    assert 0 < len(turned) < len(wrong)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say, training_progress
 from cod3s.cli.parameters import (
     VERDICTS_HELP,
+    AnswersOption,
     BundleOption,
     ForceOption,
     JsonOption,
@@ -40,9 +41,12 @@ def tune(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     options: Options,
     corpus: CorpusArgument = None,
+    answers: AnswersOption = None,
     verdicts: VerdictsOption = None,
     bundle: BundleOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="Training pairs per relation of the corpus.")] = 10_000,
+    limit: Annotated[
+        int, typer.Option(min=1, help="At most this many answers, and training pairs per relation of the corpus.")
+    ] = 10_000,
     max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this long.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
@@ -51,23 +55,26 @@ def tune(
 ) -> None:
     """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
 
-    It learns from four fifths of the verdicts and from training pairs of the corpus; then fit a critic on the rest
-    with `cod3s critic train --verifier … --seen …`. It needs a bundle of a causal language model.
+    It learns from four fifths of the verdicts, and from good answers and training pairs beside wrong ones.
+    Then fit a critic on the rest: `cod3s critic train --verifier … --seen …`. It needs a bundle of a causal language
+    model.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic
 
+    from cod3s.critic.examples import answer_examples, contrasted_answers, corpus_examples
     from cod3s.critic.tuning import tune_verifier
     from cod3s.decode.generator import load
 
-    if corpus is None and not verdicts:
-        raise UsageError("there is nothing to learn from", hint="give --verdicts FILE, or a corpus")
+    if corpus is None and not verdicts and not answers:
+        raise UsageError("there is nothing to learn from", hint="give --verdicts, --answers or a corpus")
     config = TuneConfig(**options)
     generator = load(bundle)
     examples = _read_examples([], verdicts or [])
+    if answers:
+        good = [example for path in answers for example in answer_examples(path)]
+        examples += contrasted_answers(good, generator.encoder, limit=limit, seed=config.seed)
     if corpus is not None:
-        from cod3s.critic.examples import corpus_examples
-
         examples += corpus_examples(corpus, generator.encoder, split="train", limit=limit, seed=config.seed)
     say(f"learning from {len(examples)} pairs")
     with training_progress() as report:

@@ -46,6 +46,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, 
 VERDICTS_HELP = (
     "Answers that were read: a table with source, relation, target and plausible (yes, partly, no); repeatable."
 )
+AnswersOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--answers", help="Good answers to learn from: a table with source, relation and target; repeatable."
+    ),
+]
 SentencesArgument = Annotated[
     Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.output import print_json, print_table, training_progress
-from cod3s.cli.parameters import VERDICTS_HELP, ForceOption, JsonOption, Options, takes_options
+from cod3s.cli.parameters import VERDICTS_HELP, AnswersOption, ForceOption, JsonOption, Options, takes_options
 from cod3s.critic.tune_config import RefineConfig
 from cod3s.errors import UsageError, require_all
 
@@ -16,10 +16,7 @@ def refine(
     bundle: Annotated[Path, typer.Argument(help="The bundle of a causal language model to refine, or `default`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     options: Options,
-    answers: Annotated[
-        list[Path] | None,
-        typer.Option(help="Good answers to learn from: a table with source, relation and target. Repeatable."),
-    ] = None,
+    answers: AnswersOption = None,
     verdicts: Annotated[list[Path] | None, typer.Option(help=VERDICTS_HELP)] = None,
     work: Annotated[
         Path | None, typer.Option(help="Where checkpoints are kept; by default OUTPUT with the ending .work.")

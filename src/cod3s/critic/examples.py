@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from cod3s.files.locations import locate
 from cod3s.files.tables import Row, Table, kind_of
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
-from cod3s.train.pairs import Rows, read_rows
+from cod3s.train.pairs import read_rows
 
 VERDICTS = "verdicts"
 """The name of the data that verdicts are."""
@@ -27,6 +27,7 @@ HELD_OUT = 5  # every fifth question that has verdicts
 _WATCHED = {ANSWERS: 50}  # every fiftieth question
 _WATCHED_ELSEWHERE = 10
 _VERDICTS = ("yes", "partly", "no")
+_TURNED = 0.5  # of the wrong answers turn cause and effect around
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
 
@@ -116,6 +117,38 @@ def _question(pair: Pair) -> str:
     return f"{pair.relation} {pair.source}"
 
 
+def contrasted_answers(
+    answers: Sequence[LabelledPair], encoder: Encoder, *, limit: int, seed: int
+) -> list[LabelledPair]:
+    """Up to `limit` good answers, each beside a wrong one that is as well written.
+
+    Half of the wrong ones are answers to the same source in another relation, which turn cause and effect around.
+    The others are the most relevant to the source of a few answers to other sources.
+    """
+    random = np.random.default_rng(seed)
+    chosen = [answers[number] for number in random.permutation(len(answers))[:limit].tolist()]
+    pairs = [answer.pair for answer in chosen]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    relations = [pair.relation for pair in pairs]
+    negatives = _relevant_negatives(sources, targets, relations, encoder, random)
+    wrong = {row: targets[other] for row, other in negatives}
+    by_source: dict[str, list[Pair]] = {}
+    for answer in answers:
+        by_source.setdefault(answer.pair.source, []).append(answer.pair)
+    for row, pair in enumerate(pairs):
+        turned = [other.target for other in by_source[pair.source] if other.relation != pair.relation]
+        if turned and random.random() < _TURNED:
+            wrong[row] = turned[int(random.integers(len(turned)))]
+    return [
+        example
+        for row, target in wrong.items()
+        for example in (
+            chosen[row],
+            replace(chosen[row], pair=replace(pairs[row], target=target), plausible=False),
+        )
+    ]
+
+
 def corpus_examples(
     corpus: Path, encoder: Encoder, *, limit: int, seed: int, split: str = "dev"
 ) -> list[LabelledPair]:
@@ -129,7 +162,12 @@ def corpus_examples(
     examples: list[LabelledPair] = []
     for relation in manifest.relations:
         rows = read_rows(corpus, relation, split).first(limit)
-        examples += _with_negatives(relation, rows, encoder, random)
+        for row, wrong in _relevant_negatives(rows.source, rows.target, rows.corpus, encoder, random):
+            question, source = f"{relation} {row}", rows.source[row]
+            examples += [
+                LabelledPair(Pair(relation, source, rows.target[row]), True, "corpus", question),
+                LabelledPair(Pair(relation, source, rows.target[wrong]), False, "corpus", question),
+            ]
     if not examples:
         raise Cod3sError(
             f"the {split} pairs of {corpus} give no negatives",
@@ -138,22 +176,22 @@ def corpus_examples(
     return examples
 
 
-def _with_negatives(
-    relation: str, rows: Rows, encoder: Encoder, random: np.random.Generator
-) -> Iterator[LabelledPair]:
-    sources, targets = embed(encoder, rows.source), embed(encoder, rows.target)
-    by_corpus: dict[str, list[int]] = {}
-    for row, corpus in enumerate(rows.corpus):
-        by_corpus.setdefault(corpus, []).append(row)
-    for row, source in enumerate(rows.source):
-        others = np.array([other for other in by_corpus[rows.corpus[row]] if rows.source[other] != source])
-        if len(others) > _TRIED:
-            others = random.choice(others, _TRIED, replace=False)
+def _relevant_negatives(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    groups: Sequence[str],
+    encoder: Encoder,
+    random: np.random.Generator,
+) -> Iterator[tuple[int, int]]:
+    """Each row beside the row of the same group whose target is wrong for it but relevant to its source."""
+    of_sources, of_targets = embed(encoder, sources), embed(encoder, targets)
+    by_group: dict[str, list[int]] = {}
+    for row, group in enumerate(groups):
+        by_group.setdefault(group, []).append(row)
+    for row, source in enumerate(sources):
+        alike = by_group[groups[row]]
+        drawn = random.choice(alike, _TRIED, replace=False) if len(alike) > _TRIED else np.array(alike)
+        others = np.array([other for other in drawn.tolist() if sources[other] != source], dtype=int)
+        others = others[of_targets[others] @ of_targets[row] < _SAME]
         if len(others):
-            others = others[targets[others] @ targets[row] < _SAME]
-        if not len(others):
-            continue
-        wrong = others[np.argmax(targets[others] @ sources[row])]
-        question = f"{relation} {row}"
-        yield LabelledPair(Pair(relation, source, rows.target[row]), True, "corpus", question)
-        yield LabelledPair(Pair(relation, source, rows.target[wrong]), False, "corpus", question)
+            yield row, int(others[np.argmax(of_targets[others] @ of_sources[row])])
