@@ -56,8 +56,8 @@ def tune(
     """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
 
     It learns from four fifths of the verdicts, and from good answers and training pairs beside wrong ones.
-    Then fit a critic on the rest: `cod3s critic train --verifier … --seen …`. It needs a bundle of a causal language
-    model.
+    Then fit a critic on the rest: `cod3s critic train --verifier … --seen …`.
+    It needs a bundle of a causal language model.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic

@@ -34,12 +34,16 @@ _SAME = 0.75  # cosine from which another target may say the same as the right t
 
 @dataclass(frozen=True)
 class LabelledPair:
-    """A pair, whether it is plausible, the data it comes from, and its question (whose pairs stay together)."""
+    """A pair, whether it is plausible, the data it comes from, and its question (whose pairs stay together).
+
+    What is only `partly` plausible counts as implausible: a critic should be strict.
+    """
 
     pair: Pair
     plausible: bool
     data: str
     question: str
+    partly: bool = False
 
     @property
     def draw(self) -> int:
@@ -82,22 +86,19 @@ def question_examples(data: str, questions: Sequence[Question]) -> list[Labelled
 
 
 def verdict_examples(path: Path) -> list[LabelledPair]:
-    """The pairs that somebody has read: a table with source, relation, target and plausible (yes, partly or no).
-
-    What is only partly plausible counts as implausible: a critic should be strict.
-    """
+    """Pairs that were read: a table with source, relation, target and plausible (yes, partly or no)."""
     with open_text(path) as stream:
         table = Table(stream, display_name(path), kind_of(path) or "tsv")
         pair_of, plausible = _pairs(table), table.text("plausible")
         examples = []
         for row in table:
-            if plausible(row) not in _VERDICTS:
+            pair, verdict = pair_of(row), plausible(row)
+            if verdict not in _VERDICTS:
                 raise FileFormatError(
-                    f"{table.name}, line {row.line}: {plausible(row)!r} is not a verdict",
+                    f"{table.name}, line {row.line}: {verdict!r} is not a verdict",
                     hint=f"write {' or '.join(_VERDICTS)}",
                 )
-            pair = pair_of(row)
-            examples.append(LabelledPair(pair, plausible(row) == "yes", VERDICTS, _question(pair)))
+            examples.append(LabelledPair(pair, verdict == "yes", VERDICTS, _question(pair), verdict == "partly"))
     return examples
 
 

@@ -52,7 +52,7 @@ def make_lessons(
     for example in examples:
         by_question.setdefault(example.question, []).append(example)
     for answers in by_question.values():
-        rejected = [example.pair.target for example in answers if not example.plausible]
+        rejected = [example.pair.target for example in answers if not example.plausible and not example.partly]
         lesson: Lesson = []
         for pair in (example.pair for example in answers if example.plausible):
             plain = random.random() < config.plain

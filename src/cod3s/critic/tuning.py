@@ -20,6 +20,8 @@ from cod3s.model.verifier import NAME
 from cod3s.text import for_modelling
 from cod3s.train.loop import Report, fit
 
+_PARTLY = 0.5
+
 
 def tune_verifier(
     examples: Sequence[LabelledPair],
@@ -66,10 +68,15 @@ def _batches(examples: Sequence[LabelledPair], models: BundleModels, config: Tun
     rows = [_row(example, models) for example in examples]
 
     def collate(numbers: Sequence[int]) -> dict[str, Any]:
-        labels = torch.tensor([float(examples[number].plausible) for number in numbers])
+        labels = torch.tensor([_label(examples[number]) for number in numbers])
         return {**padded([rows[number] for number in numbers], models.vocabulary.pad), "labels": labels}
 
     return RowBatches([(len(row), 0) for row in rows], collate, config)
+
+
+def _label(example: LabelledPair) -> float:
+    """What is partly plausible lies between: it says more about the order of pairs than a plain no would."""
+    return 1.0 if example.plausible else _PARTLY if example.partly else 0.0
 
 
 def _row(example: LabelledPair, models: BundleModels) -> list[int]:
@@ -97,7 +104,7 @@ def _check(model: Any, batches: RowBatches) -> dict[str, float]:
     loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, truths)
     return {
         "loss": float(loss),
-        "auc": area_under_curve(scores.double().numpy(), truths.double().numpy()),
+        "auc": area_under_curve(scores.double().numpy(), (truths == 1).double().numpy()),
     }
 
 
