@@ -14,8 +14,8 @@ import numpy as np
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.examples import LabelledPair, split_watched
-from cod3s.critic.lessons import lesson_batches, make_lessons, visible
-from cod3s.critic.row_batches import RowBatches
+from cod3s.critic.lessons import lesson_batches, make_lessons
+from cod3s.critic.row_batches import RowBatches, visible
 from cod3s.critic.tune_config import RefineConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
@@ -126,7 +126,7 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             input_ids: Any,
             position_ids: Any,
             branches: Any,
-            lessons: Any,
+            sequences: Any,
             places: Any,
             tokens: Any,
             text: Any,
@@ -138,8 +138,8 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
                 logits = self.base(
                     input_ids=input_ids, position_ids=position_ids, attention_mask=visible(branches)
                 ).logits
-            known = logits.float().log_softmax(-1)  # (lessons, longest, pieces)
-            taught = known[lessons[:, None], places[:, :-1], tokens[:, 1:]]  # (rows, width - 1)
+            known = logits.float().log_softmax(-1)  # (sequences, longest, pieces)
+            taught = known[sequences[:, None], places[:, :-1], tokens[:, 1:]]  # (rows, width - 1)
             text, signature = text[:, 1:], signature[:, 1:]
             means = (taught * text).sum(1) / text.sum(1)
             is_rejected = rivals != torch.arange(len(rivals), device=rivals.device)

@@ -1,6 +1,12 @@
-"""Batches of token rows, for the models that learn from verdicts."""
+"""Batches of token rows, for the models that learn from answers and verdicts.
+
+Rows that begin alike, such as the answers to one source, are read as one sequence, in which the beginning stands
+once.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -9,21 +15,27 @@ from cod3s.critic.tune_config import RefineConfig, TuneConfig
 from cod3s.errors import require
 from cod3s.train.batches import BatchStream
 
+TokenRow = list[int]
+
 
 class RowBatches:
-    """A torch dataset whose items are whole batches; `collate` makes one of the numbers of its rows.
+    """A torch dataset whose items are whole batches; `extra` gives what else belongs to the groups of a batch.
 
-    `lengths` (rows, 2) are the tokens of each row, in up to two parts.
+    A batch has `input_ids`, `position_ids` and `branches` (groups, longest), and for each row the number of its
+    group (`sequences`), its `tokens`, and their `places` in the sequence (rows, widest).
     """
 
     def __init__(
         self,
-        lengths: Sequence[tuple[int, int]],
-        collate: Callable[[Sequence[int]], dict[str, Any]],
+        groups: Sequence[Sequence[TokenRow]],
+        extra: Callable[[Sequence[int]], dict[str, Any]],
+        pad: int,
         config: TuneConfig | RefineConfig,
     ) -> None:
-        self._collate = collate
-        self._stream = BatchStream(np.array(lengths), np.ones(len(lengths)), config.batch_tokens, config.seed)
+        self._groups, self._extra, self._pad = groups, extra, pad
+        self._packed = [_pack(rows) for rows in groups]
+        lengths = np.array([(0, len(packed.tokens)) for packed in self._packed])
+        self._stream = BatchStream(lengths, np.ones(len(lengths)), config.batch_tokens, config.seed)
         self.per_epoch = self._stream.batches_per_epoch()
         self._number = self.per_epoch * config.epochs
 
@@ -33,14 +45,58 @@ class RowBatches:
     def __getitem__(self, number: int) -> dict[str, Any]:
         if number >= self._number:
             raise IndexError(number)
-        return self._collate(self._stream[number])
+        torch = require("torch", "train")
+        numbers = self._stream[number]
+        chosen = [self._packed[number] for number in numbers]
+        rows = [row for number in numbers for row in self._groups[number]]
+        return {
+            "input_ids": torch.tensor(filled([packed.tokens for packed in chosen], self._pad)),
+            "position_ids": torch.tensor(filled([packed.positions for packed in chosen])),
+            "branches": torch.tensor(filled([packed.branches for packed in chosen], -1)),
+            "sequences": torch.tensor([at for at, packed in enumerate(chosen) for _ in packed.places]),
+            "places": torch.tensor(filled([places for packed in chosen for places in packed.places])),
+            "tokens": torch.tensor(filled(rows)),
+            **self._extra(numbers),
+        }
 
 
-def padded(rows: Sequence[Sequence[int]], pad: int) -> dict[str, Any]:
-    """The rows as a model reads them: (rows, longest) each."""
-    torch = require("torch", "train")
+def filled(rows: Sequence[Sequence[int]], filling: int = 0) -> list[list[int]]:
+    """The rows, all as long as the longest."""
     longest = max(map(len, rows))
-    return {
-        "input_ids": torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows]),
-        "attention_mask": torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows]),
-    }
+    return [[*row, *[filling] * (longest - len(row))] for row in rows]
+
+
+def visible(branches: Any) -> Any:
+    """(groups, 1, longest, longest): what is added to attention, so that a row sees itself and what is shared."""
+    torch = require("torch", "train")
+    longest = branches.shape[1]
+    before = torch.ones(longest, longest, dtype=torch.bool, device=branches.device).tril()
+    own = branches[:, :, None] == branches[:, None, :]
+    seen = ((own | (branches == 0)[:, None, :]) & before)[:, None]
+    return torch.zeros(seen.shape, device=branches.device).masked_fill(~seen, torch.finfo(torch.float32).min)
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Rows as one sequence: what all of them begin with (branch 0), then the rest of each row (its own branch).
+
+    `places` says where each token of each row is.
+    """
+
+    tokens: list[int]
+    positions: list[int]
+    branches: list[int]
+    places: list[list[int]]
+
+
+def _pack(rows: Sequence[TokenRow]) -> _Packed:
+    shared = len(list(takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False))))
+    tokens, positions, branches = rows[0][:shared], list(range(shared)), [0] * shared
+    places = []
+    for branch, row in enumerate(rows, start=1):
+        own = row[shared:]
+        places.append([*range(shared), *range(len(tokens), len(tokens) + len(own))])
+        tokens += own
+        positions += range(shared, len(row))
+        branches += [branch] * len(own)
+    return _Packed(tokens, positions, branches, places)

@@ -6,7 +6,7 @@ from typing import Any
 
 from cod3s.critic.examples import LabelledPair, split_watched
 from cod3s.critic.fitting import area_under_curve
-from cod3s.critic.row_batches import RowBatches, padded
+from cod3s.critic.row_batches import RowBatches, visible
 from cod3s.critic.tune_config import TuneConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
@@ -15,12 +15,12 @@ from cod3s.model.adapter import Adapter, Head, save_adapter
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.restore import lora_changes, restore_llama
-from cod3s.model.transformer import quiet_transformers
 from cod3s.model.verifier import NAME
 from cod3s.text import for_modelling
 from cod3s.train.loop import Report, fit
 
 _PARTLY = 0.5
+_READ_TOGETHER = 8  # pairs of a question: a batch should hold several questions
 
 
 def tune_verifier(
@@ -63,15 +63,28 @@ def tune_verifier(
 
 
 def _batches(examples: Sequence[LabelledPair], models: BundleModels, config: TuneConfig) -> RowBatches:
-    """The pairs as token rows, with their labels."""
+    """The pairs as token rows, some of a question at a time, with their labels."""
     torch = require("torch", "train")
-    rows = [_row(example, models) for example in examples]
+    by_question: dict[str, list[LabelledPair]] = {}
+    for example in examples:
+        by_question.setdefault(example.question, []).append(example)
+    groups = [
+        answers[start : start + _READ_TOGETHER]
+        for answers in by_question.values()
+        for start in range(0, len(answers), _READ_TOGETHER)
+    ]
+    rows = [[_row(example, models) for example in group] for group in groups]
 
-    def collate(numbers: Sequence[int]) -> dict[str, Any]:
-        labels = torch.tensor([_label(examples[number]) for number in numbers])
-        return {**padded([rows[number] for number in numbers], models.vocabulary.pad), "labels": labels}
+    def extra(numbers: Sequence[int]) -> dict[str, Any]:
+        chosen = [
+            (row, example) for number in numbers for row, example in zip(rows[number], groups[number], strict=True)
+        ]
+        return {
+            "lasts": torch.tensor([len(row) - 1 for row, _ in chosen]),
+            "labels": torch.tensor([_label(example) for _, example in chosen]),
+        }
 
-    return RowBatches([(len(row), 0) for row in rows], collate, config)
+    return RowBatches(rows, extra, models.vocabulary.pad, config)
 
 
 def _label(example: LabelledPair) -> float:
@@ -97,8 +110,8 @@ def _check(model: Any, batches: RowBatches) -> dict[str, float]:
     with torch.no_grad():
         for number in range(batches.per_epoch):
             batch = batches[number]
-            labels.append(batch.pop("labels"))
-            logits.append(model(**batch).logits)
+            labels.append(batch["labels"])
+            logits.append(model(**batch)["logits"])
     model.train(was_training)
     scores, truths = torch.cat(logits), torch.cat(labels)
     loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, truths)
@@ -109,7 +122,7 @@ def _check(model: Any, batches: RowBatches) -> dict[str, float]:
 
 
 def _build(models: BundleModels, config: TuneConfig) -> Any:
-    torch, transformers = require("torch", "train"), quiet_transformers()
+    torch = require("torch", "train")
     torch.manual_seed(config.seed)
     base = restore_llama(models.folder / "models" / models.language_model()).model
     if config.layers > len(base.layers):
@@ -127,15 +140,24 @@ def _build(models: BundleModels, config: TuneConfig) -> Any:
             torch.nn.init.zeros_(self.head.weight)
             torch.nn.init.zeros_(self.head.bias)
 
-        def forward(self, input_ids: Any, attention_mask: Any, labels: Any = None, **_: Any) -> Any:
+        def forward(
+            self,
+            input_ids: Any,
+            position_ids: Any,
+            branches: Any,
+            sequences: Any,
+            places: Any,
+            lasts: Any,
+            labels: Any,
+            **_: Any,
+        ) -> Any:
             with torch.autocast(input_ids.device.type, torch.bfloat16):
-                states = self.base(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-            last = attention_mask.sum(dim=1) - 1
-            logits = self.head(states[torch.arange(len(last)), last].float())[:, 0]
-            if labels is None:
-                return transformers.modeling_outputs.SequenceClassifierOutput(logits=logits)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
-            return transformers.modeling_outputs.SequenceClassifierOutput(loss=loss)
+                states = self.base(
+                    input_ids=input_ids, position_ids=position_ids, attention_mask=visible(branches)
+                ).last_hidden_state
+            ends = states[sequences, places.gather(1, lasts[:, None])[:, 0]]  # (rows, width)
+            logits = self.head(ends.float())[:, 0]
+            return {"loss": torch.nn.functional.binary_cross_entropy_with_logits(logits, labels), "logits": logits}
 
     return VerifierModel()
 
