@@ -14,8 +14,8 @@ from cod3s import load
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
+from cod3s.critic.answer_lessons import Row, lesson_batches
 from cod3s.critic.examples import LabelledPair, answer_examples, contrasted_answers
-from cod3s.critic.lessons import Row, lesson_batches
 from cod3s.critic.refining import build_model, refine, write_refined
 from cod3s.critic.tune_config import RefineConfig, TuneConfig
 from cod3s.critic.tuning import tune_verifier

@@ -13,8 +13,8 @@ import numpy as np
 
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
+from cod3s.critic.answer_lessons import lesson_batches, make_lessons
 from cod3s.critic.examples import LabelledPair, split_watched
-from cod3s.critic.lessons import lesson_batches, make_lessons
 from cod3s.critic.row_batches import RowBatches, visible
 from cod3s.critic.tune_config import RefineConfig, as_train_config
 from cod3s.decode.models import BundleModels
