@@ -90,10 +90,11 @@ default-bundle: install
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
 	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers recipes/answers.tsv.gz \
 	  --verdicts recipes/verdicts-first.tsv --first-layer 4 --epochs 1 --learning-rate 7e-4 --evaluate-every 250
-	$(BIN)/cod3s critic tune --bundle $(WORK)/refined -o $(WORK)/verifier --resume --layers 30 --epochs 2 \
+	$(BIN)/cod3s critic tune --bundle $(WORK)/refined -o $(WORK)/verifier --resume --layers 30 --epochs 2 --evaluate-every 250 \
 	  --answers recipes/answers.tsv.gz --limit 5000 $(foreach table,$(VERDICTS) taught,--verdicts recipes/verdicts-$(table).tsv)
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined --verifier $(WORK)/verifier -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
-	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv)
+	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) \
+	  --features verifier,pmi,pmi_per_token,target_alone,relevance,words,overlap
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150
