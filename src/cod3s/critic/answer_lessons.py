@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.critic.examples import LabelledPair
+from cod3s.critic.examples import LabelledPair, by_question
 from cod3s.critic.row_batches import RowBatches, filled
 from cod3s.critic.tune_config import RefineConfig
 from cod3s.decode.models import BundleModels, RoleModel
@@ -46,10 +46,7 @@ def make_lessons(
     """The good answers to each source, each followed by some rejected ones."""
     texts = list(dict.fromkeys(example.pair.target for example in examples if example.plausible))
     signatures = dict(zip(texts, signer.signatures_of(signer.vectors(texts)), strict=True)) if texts else {}
-    by_question: dict[str, list[LabelledPair]] = {}
-    for example in examples:
-        by_question.setdefault(example.question, []).append(example)
-    for answers in by_question.values():
+    for answers in by_question(examples):
         rejected = [example.pair.target for example in answers if not example.plausible and not example.partly]
         lesson: Lesson = []
         for pair in (example.pair for example in answers if example.plausible):

@@ -67,6 +67,14 @@ def split_watched(examples: Sequence[LabelledPair]) -> tuple[list[LabelledPair],
     return taught, [example for example in examples if example.is_watched]
 
 
+def by_question(examples: Sequence[LabelledPair]) -> list[list[LabelledPair]]:
+    """The examples of each question."""
+    questions: dict[str, list[LabelledPair]] = {}
+    for example in examples:
+        questions.setdefault(example.question, []).append(example)
+    return [*questions.values()]
+
+
 def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
     """Every alternative of the questions whose answer is known.
 

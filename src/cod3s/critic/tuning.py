@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cod3s.critic.examples import LabelledPair, split_watched
+from cod3s.critic.examples import LabelledPair, by_question, split_watched
 from cod3s.critic.fitting import area_under_curve
 from cod3s.critic.row_batches import RowBatches, visible
 from cod3s.critic.tune_config import TuneConfig, as_train_config
@@ -65,12 +65,9 @@ def tune_verifier(
 def _batches(examples: Sequence[LabelledPair], models: BundleModels, config: TuneConfig) -> RowBatches:
     """The pairs as token rows, some of a question at a time, with their labels."""
     torch = require("torch", "train")
-    by_question: dict[str, list[LabelledPair]] = {}
-    for example in examples:
-        by_question.setdefault(example.question, []).append(example)
     groups = [
         answers[start : start + _READ_TOGETHER]
-        for answers in by_question.values()
+        for answers in by_question(examples)
         for start in range(0, len(answers), _READ_TOGETHER)
     ]
     rows = [[_row(example, models) for example in group] for group in groups]
