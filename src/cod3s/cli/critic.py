@@ -9,12 +9,12 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say, training_progress
 from cod3s.cli.parameters import (
-    VERDICTS_HELP,
     AnswersOption,
     BundleOption,
     ForceOption,
     JsonOption,
     Options,
+    VerdictsOption,
     seed_option,
     takes_options,
 )
@@ -33,7 +33,6 @@ CorpusArgument = Annotated[
     Path | None,
     typer.Argument(help="A folder made by `cod3s prepare`: its pairs, beside wrong targets."),
 ]
-VerdictsOption = Annotated[list[Path] | None, typer.Option("--verdicts", help=VERDICTS_HELP)]
 
 
 @takes_options(TuneConfig)
@@ -134,19 +133,16 @@ def train(
     from dataclasses import asdict
 
     from cod3s.critic.examples import corpus_examples
-    from cod3s.critic.fitting import DEFAULT_FEATURES, fit_critic
+    from cod3s.critic.fitting import fit_critic
     from cod3s.decode.generator import load
-    from cod3s.decode.plausibility import FEATURES, save_critic
+    from cod3s.decode.plausibility import save_critic
     from cod3s.files.disk import require_new
     from cod3s.model.adapter import load_adapter
     from cod3s.model.verifier import NAME as VERIFIER
-    from cod3s.options import find_name
 
     if corpus is None and not questions and not verdicts and not seen:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
-    names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
-    if "verifier" in names and verifier is None:
-        raise UsageError("the feature verifier needs a verifier", hint="name its folder with --verifier")
+    names = _feature_names(features, has_verifier=verifier is not None)
     require_new(output, force)
     adapter = load_adapter(verifier / VERIFIER) if verifier else None
     generator = load(bundle)
@@ -159,7 +155,7 @@ def train(
         examples,
         generator.models,
         generator.signer,
-        features=names or (*DEFAULT_FEATURES, *(["verifier"] if adapter else [])),
+        features=names,
         verifier=generator.models.verifier(adapter) if adapter else None,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
@@ -171,6 +167,18 @@ def train(
         _print_fit(
             fitted, f"bundle {generator.facts.name} | encoder {generator.encoder.id} | seed {seed} | 5 folds"
         )
+
+
+def _feature_names(listed: str, *, has_verifier: bool) -> Sequence[str]:
+    """The features in a comma-separated list, or the usual ones."""
+    from cod3s.critic.fitting import DEFAULT_FEATURES
+    from cod3s.decode.plausibility import FEATURES
+    from cod3s.options import find_name
+
+    names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
+    if "verifier" in names and not has_verifier:
+        raise UsageError("the feature verifier needs a verifier", hint="name its folder with --verifier")
+    return names or (*DEFAULT_FEATURES, *(["verifier"] if has_verifier else []))
 
 
 def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:

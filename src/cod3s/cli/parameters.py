@@ -43,9 +43,14 @@ BundleOption = Annotated[
     Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
-VERDICTS_HELP = (
-    "Answers that were read: a table with source, relation, target and plausible (yes, partly, no); repeatable."
-)
+VerdictsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--verdicts",
+        help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
+        "repeatable.",
+    ),
+]
 AnswersOption = Annotated[
     list[Path] | None,
     typer.Option(

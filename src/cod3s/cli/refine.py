@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from cod3s.cli.output import print_json, print_table, training_progress
-from cod3s.cli.parameters import VERDICTS_HELP, AnswersOption, ForceOption, JsonOption, Options, takes_options
+from cod3s.cli.parameters import (
+    AnswersOption,
+    ForceOption,
+    JsonOption,
+    Options,
+    VerdictsOption,
+    takes_options,
+)
 from cod3s.critic.tune_config import RefineConfig
 from cod3s.errors import UsageError, require_all
 
@@ -17,7 +24,7 @@ def refine(
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     options: Options,
     answers: AnswersOption = None,
-    verdicts: Annotated[list[Path] | None, typer.Option(help=VERDICTS_HELP)] = None,
+    verdicts: VerdictsOption = None,
     work: Annotated[
         Path | None, typer.Option(help="Where checkpoints are kept; by default OUTPUT with the ending .work.")
     ] = None,

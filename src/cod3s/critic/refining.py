@@ -15,7 +15,7 @@ from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.answer_lessons import lesson_batches, make_lessons
 from cod3s.critic.examples import LabelledPair, split_watched
-from cod3s.critic.row_batches import RowBatches, visible
+from cod3s.critic.row_batches import RowBatches, outputs_of, read_sequences
 from cod3s.critic.tune_config import RefineConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
@@ -89,17 +89,9 @@ def write_refined(bundle: Path, adapter: Path, output: Path) -> None:
 def check_model(model: Any, batches: RowBatches) -> dict[str, float]:
     """The mean loss of good answers, and how often they are likelier than rejected ones."""
     torch = require("torch", "train")
-    was_training = model.training
-    model.eval()
-    losses, margins = [], []
-    with torch.no_grad():
-        for number in range(batches.per_epoch):
-            output = model(**batches[number])
-            losses.append(output["losses"])
-            margins.append(output["margins"])
-    model.train(was_training)
-    figures = {"loss": float(torch.cat(losses).mean())}
-    compared = torch.cat(margins)
+    outputs = [output for _, output in outputs_of(model, batches)]
+    losses, compared = (torch.cat([output[name] for output in outputs]) for name in ("losses", "margins"))
+    figures = {"loss": float(losses.mean())}
     return figures | ({"accuracy": float((compared > 0).float().mean())} if len(compared) else {})
 
 
@@ -121,26 +113,11 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             super().__init__()
             self.base = adapted
 
-        def forward(
-            self,
-            input_ids: Any,
-            position_ids: Any,
-            branches: Any,
-            sequences: Any,
-            places: Any,
-            tokens: Any,
-            text: Any,
-            signature: Any,
-            rivals: Any,
-            **_: Any,
-        ) -> Any:
-            with torch.autocast(input_ids.device.type, torch.bfloat16):
-                logits = self.base(
-                    input_ids=input_ids, position_ids=position_ids, attention_mask=visible(branches)
-                ).logits
-            known = logits.float().log_softmax(-1)  # (sequences, longest, pieces)
-            taught = known[sequences[:, None], places[:, :-1], tokens[:, 1:]]  # (rows, width - 1)
-            text, signature = text[:, 1:], signature[:, 1:]
+        def forward(self, **batch: Any) -> dict[str, Any]:
+            known = read_sequences(self.base, batch).logits.float().log_softmax(-1)  # (sequences, longest, pieces)
+            places, tokens, rivals = batch["places"][:, :-1], batch["tokens"][:, 1:], batch["rivals"]
+            taught = known[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
+            text, signature = batch["text"][:, 1:], batch["signature"][:, 1:]
             means = (taught * text).sum(1) / text.sum(1)
             is_rejected = rivals != torch.arange(len(rivals), device=rivals.device)
             margins = (means[rivals] - means)[is_rejected]

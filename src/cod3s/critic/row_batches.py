@@ -4,7 +4,7 @@ Rows that begin alike, such as the answers to one source, are read as one sequen
 once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -66,7 +66,28 @@ def filled(rows: Sequence[Sequence[int]], filling: int = 0) -> list[list[int]]:
     return [[*row, *[filling] * (longest - len(row))] for row in rows]
 
 
-def visible(branches: Any) -> Any:
+def read_sequences(model: Any, batch: Mapping[str, Any]) -> Any:
+    """What a Llama model of transformers gives for the sequences of a batch, computed in bfloat16."""
+    torch = require("torch", "train")
+    tokens = batch["input_ids"]
+    with torch.autocast(tokens.device.type, torch.bfloat16):
+        return model(
+            input_ids=tokens, position_ids=batch["position_ids"], attention_mask=_visible(batch["branches"])
+        )
+
+
+def outputs_of(model: Any, batches: RowBatches) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each batch of an epoch, with what the model gives for it while it is not learning."""
+    torch = require("torch", "train")
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        rows = [(batch, model(**batch)) for batch in map(batches.__getitem__, range(batches.per_epoch))]
+    model.train(was_training)
+    return rows
+
+
+def _visible(branches: Any) -> Any:
     """(groups, 1, longest, longest): what is added to attention, so that a row sees itself and what is shared."""
     torch = require("torch", "train")
     longest = branches.shape[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 from cod3s.critic.examples import LabelledPair, by_question, split_watched
 from cod3s.critic.fitting import area_under_curve
-from cod3s.critic.row_batches import RowBatches, visible
+from cod3s.critic.row_batches import RowBatches, outputs_of, read_sequences
 from cod3s.critic.tune_config import TuneConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
@@ -101,16 +101,9 @@ def _row(example: LabelledPair, models: BundleModels) -> list[int]:
 def _check(model: Any, batches: RowBatches) -> dict[str, float]:
     """The loss and the area under the curve on watched pairs."""
     torch = require("torch", "train")
-    was_training = model.training
-    model.eval()
-    logits, labels = [], []
-    with torch.no_grad():
-        for number in range(batches.per_epoch):
-            batch = batches[number]
-            labels.append(batch["labels"])
-            logits.append(model(**batch)["logits"])
-    model.train(was_training)
-    scores, truths = torch.cat(logits), torch.cat(labels)
+    rows = outputs_of(model, batches)
+    scores = torch.cat([output["logits"] for _, output in rows])
+    truths = torch.cat([batch["labels"] for batch, _ in rows])
     loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, truths)
     return {
         "loss": float(loss),
@@ -137,24 +130,12 @@ def _build(models: BundleModels, config: TuneConfig) -> Any:
             torch.nn.init.zeros_(self.head.weight)
             torch.nn.init.zeros_(self.head.bias)
 
-        def forward(
-            self,
-            input_ids: Any,
-            position_ids: Any,
-            branches: Any,
-            sequences: Any,
-            places: Any,
-            lasts: Any,
-            labels: Any,
-            **_: Any,
-        ) -> Any:
-            with torch.autocast(input_ids.device.type, torch.bfloat16):
-                states = self.base(
-                    input_ids=input_ids, position_ids=position_ids, attention_mask=visible(branches)
-                ).last_hidden_state
-            ends = states[sequences, places.gather(1, lasts[:, None])[:, 0]]  # (rows, width)
-            logits = self.head(ends.float())[:, 0]
-            return {"loss": torch.nn.functional.binary_cross_entropy_with_logits(logits, labels), "logits": logits}
+        def forward(self, **batch: Any) -> dict[str, Any]:
+            states = read_sequences(self.base, batch).last_hidden_state
+            lasts = batch["places"].gather(1, batch["lasts"][:, None])[:, 0]
+            logits = self.head(states[batch["sequences"], lasts].float())[:, 0]
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, batch["labels"])
+            return {"loss": loss, "logits": logits}
 
     return VerifierModel()
 
