@@ -307,7 +307,7 @@ def test_greedy_dpp_adds_the_row_with_the_largest_determinant_at_each_step(numbe
     quality = np.random.default_rng(seed).random(number)
     weight = np.exp(0.5 / (2 * 0.5) * quality)
     kernel = weight[:, None] * (1 + vectors @ vectors.T) / 2 * weight
-    chosen = choose_greedily(vectors, quality, k, score_weight=0.5).tolist()
+    chosen = choose_greedily(vectors, weight, k).tolist()
     for step, row in enumerate(chosen):
 
         def volume(other: int, before: list[int] = chosen[:step]) -> float:
@@ -328,7 +328,7 @@ def test_exchanging_rows_never_loses_volume(number: int, k: int, seed: int) -> N
     def volume(rows: np.ndarray) -> float:
         return float(np.linalg.det(kernel[np.ix_(rows, rows)]))
 
-    greedy = choose_greedily(vectors, quality, k, score_weight=0.1)
+    greedy = choose_greedily(vectors, weight, k)
     chosen = choose_dpp(vectors, quality, k, score_weight=0.1)
     assert volume(chosen) >= volume(greedy) - 1e-9
     assert chosen.tolist() == sorted(set(chosen.tolist()))

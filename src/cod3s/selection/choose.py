@@ -41,6 +41,7 @@ _WEIGHTED = ("mmr", "dpp")
 _SCORE_WEIGHT = 0.5
 _AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
 _AUTO_SHARED = 0.6  # share of the candidates' mean that `auto` subtracts
+_AUTO_TYPICAL = 0.03  # what it gives candidates that have near neighbours
 _BLOCK = 65_536
 
 
@@ -93,7 +94,8 @@ def select(
     Two candidates count as the same when their signatures differ in at most `min_hamming` bits (default: a
     quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
     (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also
-    subtracts 0.6 of the vectors' mean (`shared` in the settings). `vectors` are your embeddings, which replace the
+    subtracts 0.6 of the vectors' mean and slightly prefers candidates with near neighbours (`shared` and `typical`
+    in the settings). `vectors` are your embeddings, which replace the
     encoder.
     """
     check_method(method)
@@ -105,10 +107,11 @@ def select(
         raise Cod3sError(f"the score weight is {score_weight}", hint="choose from 0 (diversity alone) to below 1")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
-    shared = 0.0
+    shared = typical = 0.0
     if method == AUTO:
         by_rule = strict or min_hamming is not None or len(texts) > MOST_FOR_DPP
-        method, shared = ("signatures", 0.0) if by_rule else ("dpp", _AUTO_SHARED)
+        method = "signatures" if by_rule else "dpp"
+        shared, typical = (0.0, 0.0) if by_rule else (_AUTO_SHARED, _AUTO_TYPICAL)
     ranked = rank(texts, numbers)
     min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
     source, encoder_name = _open_source(encoder, vectors, len(texts), bits, seed)
@@ -116,7 +119,8 @@ def select(
     if pool.vectors is None or not len(pool.packed):
         rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
     else:
-        rows = _choose_by_vectors(pool, take_away_shared(pool.vectors, shared), k, method, score_weight, seed)
+        vectors = take_away_shared(pool.vectors, shared)
+        rows = _choose_by_vectors(pool, vectors, k, method, score_weight, typical, seed)
     return Selection(
         k=k,
         method=method,
@@ -127,7 +131,7 @@ def select(
             "min_hamming": min_hamming,
             "seed": seed,
             **({"score_weight": score_weight} if method in _WEIGHTED else {}),
-            **({"shared": shared} if shared else {}),
+            **({"shared": shared, "typical": typical} if shared else {}),
         },
         blank=tuple(ranked.blank.tolist()),
         remarks=_remarks(pool.packed, rows, k, min_hamming),
@@ -158,7 +162,9 @@ def check_method(method: str) -> str:
     return find_name("method", method, METHODS)
 
 
-def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, seed: int) -> Rows:
+def _choose_by_vectors(
+    pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, typical_weight: float, seed: int
+) -> Rows:
     """Rows chosen by a method that looks at cosines, from the candidates that say something new."""
     rows = _different(pool)
     vectors, quality = vectors[rows], pool.quality[rows]
@@ -166,7 +172,7 @@ def _choose_by_vectors(pool: Pool, vectors: Vectors, k: int, method: str, score_
         return rows[choose_kmedoids(vectors, quality, k, seed=seed)]
     if method == "mmr":
         return rows[choose_mmr(vectors, quality, k, score_weight=score_weight)]
-    return rows[choose_dpp(vectors, quality, k, score_weight=score_weight)]
+    return rows[choose_dpp(vectors, quality, k, score_weight=score_weight, typical_weight=typical_weight)]
 
 
 def _different(pool: Pool) -> Rows:
