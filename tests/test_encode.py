@@ -9,6 +9,7 @@ import pytest
 
 from cod3s.bench import bench_sentences
 from cod3s.encode import Encoder, load_encoder
+from cod3s.encode.fast import gains_from_avx512
 from cod3s.encode.protocol import length_sorted_batches
 from cod3s.encode.weights import SHA256, minilm_folder, verify_weights
 from cod3s.errors import EncoderError, UsageError
@@ -228,3 +229,21 @@ def test_damaged_or_pickled_weights_are_refused(tiny_model: Path, tmp_path: Path
     weights.rename(folder / "pytorch_model.bin")
     with pytest.raises(EncoderError, match="safetensors"):
         load_encoder(f"fast:{folder}")
+
+
+ALL_OF_AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "gains"),
+    [
+        ("AuthenticAMD", f"sse avx2 {ALL_OF_AVX512}", True),
+        ("AuthenticAMD", "sse avx2 avx512f", False),  # the engine would refuse to start
+        ("AuthenticAMD", "sse avx2", False),
+        ("GenuineIntel", f"sse avx2 {ALL_OF_AVX512}", False),  # not measured: left to the engine
+        ("", "", False),
+    ],
+)
+def test_only_amd_processors_with_all_of_avx512_are_told_to_use_it(vendor: str, flags: str, gains: bool) -> None:
+    processor = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\nbogomips\t: 5192"
+    assert gains_from_avx512(f"{processor}\n\n{processor}\n") is gains

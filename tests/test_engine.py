@@ -272,7 +272,7 @@ def test_damage_that_is_noticed_when_a_model_runs_is_a_clear_error(
     ("damage", "fault"),
     [
         (lambda text: "[" * 100_000 + text, "valid JSON"),
-        (lambda text: json.dumps(json.loads(text) * 100), "a token stands twice"),
+        (lambda text: json.dumps(json.loads(text) * 100), "a token appears twice"),
     ],
     ids=["nested too deep", "repeated"],
 )

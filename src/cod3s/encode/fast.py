@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -21,6 +22,7 @@ from cod3s.errors import EncoderError
 from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
+_AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
 _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md
 
 
@@ -40,13 +42,11 @@ class FastEncoder:
         threads: int | None = None,
     ) -> None:
         """Open the engine's model in `folder`, or from `files` if given."""
-        import ctranslate2
-
         self.id, self.dim = id, dim
         self._tokenizer = _tokenizer(tokenizer, max_tokens)
         self._workers = threads or os.cpu_count() or 1
         options = {"compute_type": compute_type, "inter_threads": self._workers, "intra_threads": 1}
-        self._model = open_on_thread(ctranslate2.Encoder, str(folder), files=files, **options)
+        self._model = open_engine("Encoder", str(folder), files=files, **options)
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(sentences))]
@@ -69,13 +69,38 @@ class FastEncoder:
         return pooled
 
 
-def open_on_thread(model_class: Any, folder: str, **options: Any) -> Any:
-    """Open a model of CTranslate2 on a separate thread.
+def open_engine(kind: str, folder: str, **options: Any) -> Any:
+    """Open a model of CTranslate2: an `Encoder`, a `Translator` or a `Generator`.
 
-    Opening sets the number of OpenMP threads of the calling thread, which torch would then use, too.
+    A separate thread does it, because opening sets the number of OpenMP threads of the calling thread, which torch
+    would then use, too.
     """
+    _choose_instructions()
+    import ctranslate2
+
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(model_class, folder, **options).result()
+        return thread.submit(getattr(ctranslate2, kind), folder, **options).result()
+
+
+@cache
+def _choose_instructions() -> None:
+    """Let CTranslate2 use AVX-512 on AMD processors that have it, where it takes AVX2 unless it is told to.
+
+    It reads the variable when it first computes; a user's own choice stays (docs/measured/speed.md).
+    """
+    try:
+        processors = Path("/proc/cpuinfo").read_text()
+    except OSError:  # not Linux
+        return
+    if gains_from_avx512(processors):
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
+
+
+def gains_from_avx512(processors: str) -> bool:
+    """Whether the content of /proc/cpuinfo describes AMD processors with all that CTranslate2 means by AVX-512."""
+    first = processors.partition("\n\n")[0]
+    flags = set(first.partition("\nflags")[2].partition("\n")[0].split())
+    return "AuthenticAMD" in first and flags >= _AVX512
 
 
 def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32") -> FastEncoder:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.fast import open_on_thread
+from cod3s.encode.fast import open_engine
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json
 from cod3s.model.reader import Reader
@@ -148,11 +148,9 @@ class CTranslate2Engine(ABC):
         return None
 
     def _open(self, workers: int, files: Files | None) -> Any:
-        import ctranslate2
-
         with self._explained("opened"):
-            return open_on_thread(
-                getattr(ctranslate2, self._KIND),
+            return open_engine(
+                self._KIND,
                 str(self._folder),
                 files=files,  # it copies them
                 compute_type=self._compute,
@@ -199,7 +197,7 @@ def _require_sound(path: Path) -> None:
     content = read_json(path)
     is_list = path.name.endswith("vocabulary.json") and isinstance(content, list)
     if is_list and len(set(map(str, content))) < len(content):
-        raise BundleError(f"a token stands twice in {path}", hint="copy or export the bundle again")
+        raise BundleError(f"a token appears twice in {path}", hint="copy or export the bundle again")
 
 
 class FastEngine(CTranslate2Engine):
