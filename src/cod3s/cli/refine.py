@@ -14,7 +14,7 @@ from cod3s.cli.parameters import (
     VerdictsOption,
     takes_options,
 )
-from cod3s.critic.tune_config import RefineConfig
+from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import UsageError, require_all
 
 
@@ -33,10 +33,10 @@ def refine(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Teach a copy of a bundle good answers, and to prefer accepted to rejected ones.
+    """Teach a copy of a bundle: from good answers, to prefer accepted to rejected ones, and to judge for itself.
 
     Of the verdicts, it learns from four fifths of the sources; `cod3s critic train --seen` uses the rest.
-    The weights do not change: what is learned is a small adapter.
+    The weights do not change: what is learned is a small adapter, which goes on learning if you refine again.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic
@@ -74,7 +74,7 @@ def refine(
             report=report,
             clock=monotonic,
         )
-    write_refined(folder, work, output)
+    write_refined(folder, work, output, judges="auc" in figures)
     if json:
         print_json({"bundle": str(output), "figures": figures})
     else:

@@ -23,8 +23,10 @@ VERDICTS = "verdicts"
 """The name of the data that verdicts are."""
 ANSWERS = "answers"
 """The name of the data that good answers are."""
+CONTRASTS = "contrasts"
+"""The name of the data that good answers beside wrong ones are."""
 HELD_OUT = 5  # every fifth question that has verdicts
-_WATCHED = {ANSWERS: 50}  # every fiftieth question
+_WATCHED = {ANSWERS: 50, CONTRASTS: 50}  # every fiftieth question
 _WATCHED_ELSEWHERE = 10
 _VERDICTS = ("yes", "partly", "no")
 _TURNED = 0.5  # of the wrong answers turn cause and effect around
@@ -53,7 +55,12 @@ class LabelledPair:
     @property
     def is_held_out(self) -> bool:
         """Whether no model may learn from it: critics are fitted on what models say of unseen pairs."""
-        return self.data != ANSWERS and self.draw % HELD_OUT == 0
+        return self.data == VERDICTS and self.draw % HELD_OUT == 0
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is an answer that a model should write."""
+        return self.plausible and self.data != CONTRASTS
 
     @property
     def is_watched(self) -> bool:
@@ -152,8 +159,8 @@ def contrasted_answers(
         example
         for row, target in wrong.items()
         for example in (
-            chosen[row],
-            replace(chosen[row], pair=replace(pairs[row], target=target), plausible=False),
+            replace(chosen[row], data=CONTRASTS),
+            replace(chosen[row], data=CONTRASTS, pair=replace(pairs[row], target=target), plausible=False),
         )
     ]
 

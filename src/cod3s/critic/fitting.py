@@ -13,7 +13,6 @@ from cod3s.decode.models import BundleModels
 from cod3s.decode.plausibility import Critic, Judge, logistic
 from cod3s.errors import Cod3sError
 from cod3s.metrics.pair_scores import choice_credits
-from cod3s.model.verifier import Verifier
 from cod3s.signatures.signer import Signer
 
 Numbers = npt.NDArray[np.float64]
@@ -53,7 +52,6 @@ def fit_critic(
     signer: Signer,
     *,
     features: Sequence[str] = DEFAULT_FEATURES,
-    verifier: Verifier | None = None,
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Fit:
@@ -68,7 +66,7 @@ def fit_critic(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
-    rows = Judge(unfitted, models, signer, verifier).features([example.pair for example in examples])
+    rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
     data = np.array([example.data for example in examples])
     held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)

@@ -1,11 +1,13 @@
-"""Refine what a bundle writes: it learns from good answers, and to prefer accepted to rejected ones.
+"""Refine what a bundle writes: it learns from good answers, to prefer accepted to rejected ones, and to judge.
 
 The loss is that of each good answer and its signature. Where rejected answers are known, the logistic loss of the
-difference between the two answers' log-probabilities per token is added (as in SimPO, Meng et al. 2024).
+difference between the two answers' log-probabilities per token is added (as in SimPO, Meng et al. 2024). After an
+answer that was read and its end, the model learns to write `yes` or `no` (`cod3s.decode.plausibility` asks it).
 """
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,17 @@ import numpy as np
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.answer_lessons import lesson_batches, make_lessons
-from cod3s.critic.examples import LabelledPair, split_watched
+from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers, split_watched
+from cod3s.critic.fitting import area_under_curve
+from cod3s.critic.refine_config import RefineConfig, as_train_config
 from cod3s.critic.row_batches import RowBatches, outputs_of, read_sequences
-from cod3s.critic.tune_config import RefineConfig, as_train_config
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import replaced_folder
 from cod3s.files.lock import sole_writer
-from cod3s.model.adapter import NAME, Adapter, own_changes, save_adapter
+from cod3s.model.adapter import NAME, own_changes, save_adapter
 from cod3s.model.causal import Adaptation, trained_only, with_lora
-from cod3s.model.restore import lora_changes, restore_llama
+from cod3s.model.restore import load_lora, lora_changes, restore_llama
 from cod3s.signatures.signer import Signer
 from cod3s.train.loop import Report, fit
 
@@ -45,8 +48,13 @@ def refine(
 ) -> dict[str, float]:
     """Write an adapter for the bundle's language model into `output`; the figures are those of unseen sources.
 
-    `loss` is what training lowers, `accuracy` the share of comparisons in which the accepted answer is likelier.
+    `loss` is what training lowers, `accuracy` the share of comparisons in which the accepted answer is likelier,
+    `auc` the share of plausible and other answers that it judges in the right order.
     """
+    answers = [example for example in examples if example.data == ANSWERS]
+    if answers and config.contrasts and config.judging:
+        wrong = contrasted_answers(answers, signer.encoder, limit=config.contrasts, seed=config.seed)
+        examples = [*examples, *wrong]
     taught, watched = split_watched([example for example in examples if not example.is_held_out])
     random = np.random.default_rng(config.seed)
     learned = list(make_lessons(taught, models, signer, config, random))
@@ -70,41 +78,61 @@ def refine(
             report=report,
             pairs_per_batch=sum(map(len, learned)) / batches.per_epoch,
         )
-        earlier = own_changes(models.folder / "models" / models.language_model())
-        changes = lora_changes(model.base.get_base_model().model)
-        save_adapter(output / NAME, Adapter((*earlier, *changes)))
+        save_adapter(output / NAME, list(lora_changes(model.base.get_base_model().model)))
     return figures
 
 
-def write_refined(bundle: Path, adapter: Path, output: Path) -> None:
-    """Write a copy of a bundle whose language model has the adapter in the folder `adapter`."""
+def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) -> None:
+    """Write a copy of a bundle whose language model has the adapter in the folder `adapter`.
+
+    `judges` says whether it has learned to judge answers.
+    """
     facts = read_facts(bundle)
     (name,) = {name for roles in facts.models.values() for name in roles.values()}
     with replaced_folder(output, BUNDLE) as partial:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
         shutil.copyfile(adapter / NAME, partial / "models" / name / NAME)
-        write_facts(partial, facts)
+        write_facts(partial, replace(facts, judges=facts.judges or judges))
 
 
 def check_model(model: Any, batches: RowBatches) -> dict[str, float]:
-    """The mean loss of good answers, and how often they are likelier than rejected ones."""
+    """The mean loss, how often good answers are likelier than rejected ones, and how well it judges."""
     torch = require("torch", "train")
     outputs = [output for _, output in outputs_of(model, batches)]
-    losses, compared = (torch.cat([output[name] for output in outputs]) for name in ("losses", "margins"))
+    losses, compared, odds, verdicts = (
+        torch.cat([output[name] for output in outputs]).double().numpy()
+        for name in ("losses", "margins", "odds", "verdicts")
+    )
     figures = {"loss": float(losses.mean())}
-    return figures | ({"accuracy": float((compared > 0).float().mean())} if len(compared) else {})
+    if len(compared):
+        figures["accuracy"] = float((compared > 0).mean())
+    if len(verdicts):
+        figures["auc"] = area_under_curve(odds, (verdicts == 1).astype(np.float64))
+    return figures
 
 
 def build_model(models: BundleModels, config: RefineConfig) -> Any:
-    """The bundle's language model with adapters; called with a batch of lessons, it gives their loss."""
+    """The bundle's language model with adapters; called with a batch of lessons, it gives their loss.
+
+    If the bundle was refined before, its adapter goes on learning, so it stays as small as it was.
+    """
     torch = require("torch", "train")
     torch.manual_seed(config.seed)
-    base = restore_llama(models.folder / "models" / models.language_model())
+    folder = models.folder / "models" / models.language_model()
+    base, earlier = restore_llama(folder, merged=False), own_changes(folder)
     base.config.use_cache = False
     if config.first_layer >= base.config.num_hidden_layers:
         raise Cod3sError(f"the model has {base.config.num_hidden_layers} layers, so none is left to adapt")
-    adaptation = Adaptation(lora_rank=config.rank, precision="bfloat16", first_layer=config.first_layer)
-    adapted = with_lora(base, "llama", adaptation)
+    rank = max([config.rank, *(len(change.down) for change in earlier)])
+    adapted = with_lora(base, "llama", Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
+    try:
+        load_lora(adapted.get_base_model().model, earlier)
+    except ValueError as error:
+        raise Cod3sError(
+            f"{models.label} was refined from a lower layer on: {error}", hint="give the --first-layer of then"
+        ) from error
+
+    yes, no = models.vocabulary.verdicts
 
     class RefinedModel(trained_only(torch)):  # type: ignore[misc]
         """A language model with adapters; its loss is that of lessons."""
@@ -118,12 +146,25 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             places, tokens, rivals = batch["places"][:, :-1], batch["tokens"][:, 1:], batch["rivals"]
             taught = known[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
             text, signature = batch["text"][:, 1:], batch["signature"][:, 1:]
-            means = (taught * text).sum(1) / text.sum(1)
+            means = (taught * text).sum(1) / text.sum(1).clamp(min=1)
+            is_judged = batch["verdicts"] >= 0
             is_rejected = rivals != torch.arange(len(rivals), device=rivals.device)
             margins = (means[rivals] - means)[is_rejected]
             losses = -means - _SIGNATURE * (taught * signature).sum(1)
             unsure = torch.nn.functional.softplus(-_SHARPNESS * margins) * config.preference / config.rivals
-            losses = losses.index_add(0, rivals[is_rejected], unsure)[~is_rejected]
-            return {"loss": losses.mean(), "losses": losses, "margins": margins}
+            losses = losses.index_add(0, rivals[is_rejected], unsure)[~is_rejected & ~is_judged]
+            ends = batch["places"].gather(1, batch["lasts"][:, None])[is_judged, 0]
+            said = known[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
+            verdicts = batch["verdicts"][is_judged]
+            wrong = -(verdicts * said[:, 0] + (1 - verdicts) * said[:, 1])
+            every = torch.cat([losses, config.judging * wrong])
+            odds = said[:, 0] - said[:, 1]
+            return {
+                "loss": every.mean(),
+                "losses": every,
+                "margins": margins,
+                "odds": odds,
+                "verdicts": verdicts,
+            }
 
     return RefinedModel()

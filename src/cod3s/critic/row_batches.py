@@ -1,4 +1,4 @@
-"""Batches of token rows, for the models that learn from answers and verdicts.
+"""Batches of token rows, for a model that learns from answers and verdicts.
 
 Rows that begin alike, such as the answers to one source, are read as one sequence, in which the beginning stands
 once.
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.critic.tune_config import RefineConfig, TuneConfig
+from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import require
 from cod3s.train.batches import BatchStream
 
@@ -30,7 +30,7 @@ class RowBatches:
         groups: Sequence[Sequence[TokenRow]],
         extra: Callable[[Sequence[int]], dict[str, Any]],
         pad: int,
-        config: TuneConfig | RefineConfig,
+        config: RefineConfig,
     ) -> None:
         self._groups, self._extra, self._pad = groups, extra, pad
         self._packed = [_pack(rows) for rows in groups]

@@ -9,14 +9,12 @@ from typing import Any, Protocol
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
 from cod3s.errors import BundleError, UsageError, did_you_mean
-from cod3s.model.adapter import Adapter
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
 from cod3s.model.memory import RememberingEngine
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
-from cod3s.model.verifier import Verifier
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 AUTO = "auto"
@@ -113,10 +111,9 @@ class BundleModels:
         facts: BundleFacts,
         vocabulary: Vocabulary,
         open_engine: Callable[[str], Engine],
-        open_verifier: Callable[[str, Adapter], Verifier] | None = None,
     ) -> None:
         self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
-        self._open_engine, self._open_verifier = open_engine, open_verifier
+        self._open_engine = open_engine
         self._engines: dict[str, Engine] = {}
 
     @property
@@ -164,18 +161,12 @@ class BundleModels:
     def language_model(self) -> str:
         """The name of the one language model that plays all roles; an error if there is none."""
         names = {name for roles in self.facts.models.values() for name in roles.values()}
-        if self._open_verifier is None or len(names) > 1:
+        if not SHAPES[self.facts.shape].causal or len(names) > 1:
             raise BundleError(
-                f"{self.label} has no single language model that a verifier could be made of",
-                hint="fit a critic without a verifier",
+                f"{self.label} has no single language model that could be refined",
+                hint="train one with `cod3s train --preset causal`",
             )
         return names.pop()
-
-    def verifier(self, adapter: Adapter) -> Verifier:
-        """The bundle's language model with an adapter that was tuned on it."""
-        name = self.language_model()
-        assert self._open_verifier is not None
-        return self._open_verifier(name, adapter)
 
     def _find(self, relation: str, role: str) -> RoleModel | None:
         name = self.facts.models.get(relation, {}).get(role)
@@ -223,10 +214,7 @@ def open_models(
         engine = open_model(folder=folder / "models" / name)
         return RememberingEngine(engine, remember) if remember else engine
 
-    def open_verifier(name: str, adapter: Adapter) -> Verifier:
-        return Verifier(folder / "models" / name, adapter, **options)
-
-    return BundleModels(folder, facts, vocabulary, open_engine, open_verifier if shape.causal else None)
+    return BundleModels(folder, facts, vocabulary, open_engine)
 
 
 def _prompt_readers(facts: BundleFacts, vocabulary: Vocabulary) -> dict[int, Reader]:

@@ -1,8 +1,8 @@
 """Judge how plausible a target is as an answer to a source: scores of the models, and a critic that weighs them.
 
-The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. One feature may come from a
-verifier: the bundle's language model, tuned to judge pairs (`cod3s.model.verifier`). p(text) alone is what the
-plain role gives when it reads nothing, which causal models learn from pairs with a hidden source.
+The critic is a logistic model over a few features of a pair; `cod3s.critic` fits it. If the language model of the
+bundle was refined to judge answers, one feature is its verdict: how likely it is to write `yes` after the pair.
+p(text) alone is what the plain role gives when it reads nothing, as models learn from pairs with a hidden source.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,15 +19,14 @@ from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
-from cod3s.model.adapter import Adapter, load_adapter, save_adapter
-from cod3s.model.verifier import NAME as VERIFIER
-from cod3s.model.verifier import Verifier
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, for_modelling, words
 
 NAME = "critic.json"
 PLAUSIBLE = 0.5
 """The probability from which an answer counts as plausible."""
+_JUDGED_TOKENS = 60
+"""Of a target that the language model reads before its verdict: with the source, there is room for so many."""
 Numbers = npt.NDArray[np.float64]
 
 
@@ -45,8 +44,9 @@ class PairScores:
     """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
-    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verifier` are the
-    log-odds by a verifier. None if a model is missing. Each length counts tokens and the end.
+    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
+    log-odds that the language model calls it plausible. None if a model is missing. Each length counts tokens and
+    the end.
     """
 
     relevance: float
@@ -57,15 +57,15 @@ class PairScores:
     target_length: int = 0
     source_length: int = 0
     signed: float | None = None
-    verifier: float | None = None
+    verdict: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
 class BundleLikelihoods:
     """Scores pairs with the plain roles of a relation and of its inverse; leaves the relevance at 0."""
 
-    def __init__(self, models: BundleModels, verifier: Verifier | None = None) -> None:
-        self._models, self._verifier = models, verifier
+    def __init__(self, models: BundleModels) -> None:
+        self._models = models
 
     def score_pairs(
         self,
@@ -107,11 +107,8 @@ class BundleLikelihoods:
             encode = self._models.vocabulary.encode_signature
             prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
             columns["signed"] = score_texts(self._models.sentence(relation), sources, targets, prefixes)
-        if "verifier" in parts and self._verifier:
-            requests = [forward.request(source) for source in sources]
-            columns["verifier"] = self._verifier.log_odds(
-                requests, [self._models.vocabulary.encode_text(target) for target in targets]
-            ).tolist()
+        if "verdict" in parts:
+            columns["verdict"] = self._verdicts(forward, sources, targets)
         lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
         return [
             PairScores(
@@ -122,6 +119,19 @@ class BundleLikelihoods:
             )
             for row in range(len(pairs))
         ]
+
+    def _verdicts(self, forward: RoleModel, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """How plausible the language model calls each pair: the log-odds of `yes` after it."""
+        words = self._models.vocabulary
+        yes, _ = words.verdicts
+        pairs = [
+            forward.request(source, (*words.encode_text(target)[:_JUDGED_TOKENS], words.end))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        said = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
+        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in said]), 1e-6, 1 - 1e-6)
+        log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
+        return log_odds
 
 
 def _pmi(scores: PairScores) -> float:
@@ -141,8 +151,8 @@ class Feature:
 
 
 FEATURES = {
-    # What the bundle's language model says, tuned to judge pairs
-    "verifier": Feature(lambda _, scores: scores.verifier or 0.0, ("verifier",)),
+    # What the bundle's language model says, if it was refined to judge pairs
+    "verdict": Feature(lambda _, scores: scores.verdict or 0.0, ("verdict",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
     "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
     "pmi_per_token": Feature(
@@ -180,11 +190,6 @@ class Critic:
         """The scores of a pair that its features need."""
         return tuple(dict.fromkeys(part for name in self.weights for part in FEATURES[name].parts))
 
-    @property
-    def needs_verifier(self) -> bool:
-        """Whether it weighs what a verifier says."""
-        return "verifier" in self.weights
-
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
         return logistic(features @ [*self.weights.values()] + self.bias)
@@ -205,11 +210,9 @@ def logistic(log_odds: Numbers) -> Numbers:
     return 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
 
 
-def save_critic(folder: Path, critic: Critic, adapter: Adapter | None = None) -> None:
-    """Write the critic into a folder, with the adapter of its verifier if it weighs one."""
+def save_critic(folder: Path, critic: Critic) -> None:
+    """Write the critic into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    if adapter and critic.needs_verifier:
-        save_adapter(folder / VERIFIER, adapter)
     write_json(folder / NAME, {"format": 1, **asdict(critic)})
 
 
@@ -234,11 +237,14 @@ def load_critic(folder: Path) -> Critic:
 class Judge:
     """A critic together with the models and the signer that its features come from."""
 
-    def __init__(
-        self, critic: Critic, models: BundleModels, signer: Signer, verifier: Verifier | None = None
-    ) -> None:
+    def __init__(self, critic: Critic, models: BundleModels, signer: Signer) -> None:
+        if "verdict" in critic.weights and not models.facts.judges:
+            raise BundleError(
+                f"the critic asks {models.label} for its verdict, which it has not learned to give",
+                hint="refine it with verdicts, or fit the critic again",
+            )
         self.critic = critic
-        self._likelihoods, self._signer = BundleLikelihoods(models, verifier), signer
+        self._likelihoods, self._signer = BundleLikelihoods(models), signer
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -302,6 +308,4 @@ def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: S
             f"the bundle {facts.name} has no critic",
             hint="fit a critic with `cod3s critic train`, and add it with `cod3s critic attach`",
         )
-    critic = load_critic(folder / facts.critic)
-    verifier = models.verifier(load_adapter(folder / facts.critic / VERIFIER)) if critic.needs_verifier else None
-    return Judge(critic, models, signer, verifier)
+    return Judge(load_critic(folder / facts.critic), models, signer)

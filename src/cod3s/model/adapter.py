@@ -1,6 +1,6 @@
 """Change a language model's weights by a small adapter: low-rank matrices that are merged in memory.
 
-So a bundle can carry a tuned model, or a second model made of the first, in a few megabytes.
+So a bundle can learn more in a few megabytes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import packed_variable, read_engine_file, write_engine_file
+from cod3s.encode.engine_file import read_engine_file
 from cod3s.errors import BundleError
 from cod3s.files.disk import replaced_file
 from cod3s.model.parts import joined_parts, model_files
@@ -20,11 +20,8 @@ from cod3s.model.parts import joined_parts, model_files
 NAME = "adapter.npz"
 """In a model's folder: what the model's weights are changed by."""
 
-_SPEC, _REVISION = "TransformerDecoderSpec", 8
-_HEAD_ROWS = 8  # the engine multiplies whole blocks of rows; all of them are equal
 _LEVELS = 127  # of int8
 _ROWS_AT_ONCE = 64
-_PROJECTION = "decoder/projection/weight"
 
 Matrix = npt.NDArray[np.float32]
 
@@ -39,29 +36,10 @@ class Change:
     up: Matrix  # (outputs, rank)
 
 
-@dataclass(frozen=True)
-class Head:
-    """What a model writes instead of tokens: a single number made of its last state."""
-
-    weights: Matrix  # (width,)
-    bias: float
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """Changes of a model's weights. With a head, the model ends after its first `layers`, and the head follows."""
-
-    changes: tuple[Change, ...]
-    layers: int = 0  # 0 keeps all of them
-    head: Head | None = None
-
-
-def save_adapter(path: Path, adapter: Adapter) -> None:
-    """Write the adapter as an .npz file; the changes are rounded to int8, each component with its own scale."""
-    arrays: dict[str, Any] = {"layers": np.int32(adapter.layers)}
-    if adapter.head:
-        arrays |= {"head": adapter.head.weights, "bias": np.float32(adapter.head.bias)}
-    for number, change in enumerate(adapter.changes):
+def save_adapter(path: Path, changes: Sequence[Change]) -> None:
+    """Write an adapter as an .npz file; its changes are rounded to int8, each component with its own scale."""
+    arrays: dict[str, Any] = {}
+    for number, change in enumerate(changes):
         name = f"{number}:{change.weight}:{change.row}"
         down, up = np.abs(change.down).max(axis=1), np.abs(change.up).max(axis=0)  # (rank,)
         steps = [np.maximum(largest, 1e-12) / _LEVELS for largest in (down, up)]
@@ -75,25 +53,18 @@ def save_adapter(path: Path, adapter: Adapter) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def load_adapter(path: Path) -> Adapter:
-    """The adapter in a file; an error if it is missing or damaged."""
+def load_adapter(path: Path) -> tuple[Change, ...]:
+    """The changes in an adapter's file; an error if it is missing or damaged."""
     if not path.is_file():
         raise BundleError(f"{path.parent} lacks {path.name}", hint="copy the folder again")
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            layers = int(arrays["layers"])
-            head = None
-            if "head" in arrays.files:
-                head = Head(arrays["head"].astype(np.float32), float(arrays["bias"]))
-            adapter = Adapter(tuple(_changes(arrays)), layers, head)
+            changes = tuple(_changes(arrays))
     except Exception as error:  # numpy and zipfile raise many kinds on damage
         raise BundleError(f"{path} is not an adapter: {error}", hint="copy the file again") from error
-    numbers = [part for change in adapter.changes for part in (change.down, change.up)]
-    if head:
-        numbers += [head.weights, np.array(head.bias)]
-    if not all(np.isfinite(array).all() for array in numbers):
-        raise BundleError(f"{path} has a weight that is not a number", hint="tune it again")
-    return adapter
+    if not all(np.isfinite(part).all() for change in changes for part in (change.down, change.up)):
+        raise BundleError(f"{path} has a weight that is not a number", hint="refine the bundle again")
+    return changes
 
 
 def _changes(arrays: Any) -> Iterator[Change]:
@@ -108,61 +79,36 @@ def _changes(arrays: Any) -> Iterator[Change]:
 def own_changes(folder: Path) -> tuple[Change, ...]:
     """What the adapter in a model's folder changes; nothing if there is none."""
     path = folder / NAME
-    return load_adapter(path).changes if path.is_file() else ()
+    return load_adapter(path) if path.is_file() else ()
 
 
-def adapted_files(folder: Path, adapter: Adapter) -> dict[str, bytes]:
-    """The engine's files of the model in `folder`, by name, with its own adapter and then this one merged in."""
+def adapted_files(folder: Path) -> dict[str, bytes]:
+    """The engine's files of the model in `folder`, by name, with its adapter merged in."""
     files = model_files(folder)
     weights = BytesIO(files.pop("model.bin"))  # it changes them where they are
     whole = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
-    own = (change for change in own_changes(folder) if _is_kept(f"decoder/{change.weight}", adapter.layers))
     try:
-        for change in _joined([*own, *adapter.changes]):
+        for change in own_changes(folder):
             name = f"decoder/{change.weight}/weight"
-            if name not in whole.variables or not _is_kept(name, adapter.layers):
+            if name not in whole.variables:
                 raise _other_model(folder, f"changes {name}, which the model lacks")
             _add(change, whole.stored(name), whole.scales(name))
     except ValueError as error:  # the shapes differ
         raise _other_model(folder, "changes weights of another size") from error
-    if adapter.head is None:
-        del whole
-        return {**files, "model.bin": weights.getvalue()}
-    if adapter.head.weights.shape != whole.stored("decoder/layer_norm/gamma").shape:
-        raise _other_model(folder, f"reads {adapter.head.weights.size} numbers, which the model does not write")
-    kept = {name: value for name, value in whole.variables.items() if _is_kept(name, adapter.layers)}
-    kept[_PROJECTION] = packed_variable(np.tile(adapter.head.weights, (_HEAD_ROWS, 1)))
-    aliases = {alias: name for alias, name in whole.aliases.items() if alias != _PROJECTION}
-    return {**files, "model.bin": write_engine_file(kept, _SPEC, _REVISION, aliases)}
+    del whole
+    return {**files, "model.bin": weights.getvalue()}
 
 
 def opened_files(folder: Path) -> dict[str, bytes] | None:
     """The files of a model that the engine cannot open by itself: in parts, or with an adapter; None if it can."""
-    return adapted_files(folder, Adapter(())) if (folder / NAME).is_file() else joined_parts(folder)
+    return adapted_files(folder) if (folder / NAME).is_file() else joined_parts(folder)
 
 
 def _other_model(folder: Path, what: str) -> BundleError:
     return BundleError(
-        f"an adapter of another model was given for {folder}: it {what}",
-        hint="use it with the bundle that it was tuned on",
+        f"the adapter in {folder} belongs to another model: it {what}",
+        hint="use it with the bundle that it was made for",
     )
-
-
-def _is_kept(name: str, layers: int) -> bool:
-    """Whether a variable belongs to the first layers, or to none."""
-    number = name.removeprefix("decoder/layer_").partition("/")[0]
-    return not layers or not number.isdigit() or int(number) < layers
-
-
-def _joined(changes: Sequence[Change]) -> list[Change]:
-    """The changes, those of the same rows joined in one."""
-    same: dict[tuple[str, int], list[Change]] = {}
-    for change in changes:
-        same.setdefault((change.weight, change.row), []).append(change)
-    return [
-        Change(weight, row, np.vstack([part.down for part in parts]), np.hstack([part.up for part in parts]))
-        for (weight, row), parts in same.items()
-    ]
 
 
 def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> None:

@@ -1,7 +1,7 @@
 """Read a Llama model back from the engine's files, so that a bundle can be trained further or adapted."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from cod3s.model.parts import model_files
 from cod3s.model.transformer import quiet_transformers
 
 
-def restore_llama(folder: Path) -> Any:
-    """The causal language model of transformers whose engine model is in `folder`; its weights are rounded."""
+def restore_llama(folder: Path, *, merged: bool = True) -> Any:
+    """The causal language model of transformers whose engine model is in `folder`; its weights are rounded.
+
+    Its own adapter is merged into them, or left out.
+    """
     transformers, torch = quiet_transformers(), require("torch", "train")
-    files = opened_files(folder) or model_files(folder)
+    files = (opened_files(folder) if merged else None) or model_files(folder)
     file = read_engine_file(files["model.bin"], str(folder / "model.bin"))
     if "decoder/layer_0/ffn/linear_0_noact/weight" not in file.variables:
         raise Cod3sError(
@@ -93,16 +96,39 @@ _LINEAR = {
 
 def lora_changes(decoder: Any) -> Iterator[Change]:
     """What LoRA adapters have learned on the layers of a Llama decoder, as changes of the engine's weights."""
+    for weight, row, module in _adapted_layers(decoder):
+        down, up = module.lora_A["default"].weight, module.lora_B["default"].weight
+        scaled = up.detach().float() * module.scaling["default"]
+        yield Change(weight, row, down.detach().float().numpy(), scaled.numpy())
+
+
+def load_lora(decoder: Any, changes: Sequence[Change]) -> None:
+    """Let LoRA adapters start from changes that were learned before; adapters of a higher rank have room for more.
+
+    Raise a ValueError if they do not cover all changes.
+    """
+    torch = require("torch", "train")
+    known = {(change.weight, change.row): change for change in changes}
+    for weight, row, module in _adapted_layers(decoder):
+        if change := known.pop((weight, row), None):
+            down, up = module.lora_A["default"].weight, module.lora_B["default"].weight
+            rank = len(change.down)
+            # An adapter's file says nothing about the sizes of the two; unless they are alike, learning runs away.
+            sizes = np.linalg.norm(change.down, axis=1), np.linalg.norm(change.up, axis=0) + 1e-12
+            balance = np.sqrt(sizes[1] / sizes[0].clip(1e-12)).astype(np.float32)
+            with torch.no_grad():
+                down[:rank] = torch.from_numpy(change.down * balance[:, None])
+                up[:, :rank] = torch.from_numpy(change.up / balance) / module.scaling["default"]
+    if known:
+        raise ValueError(f"{next(iter(known))[0]} has learned before, but is not adapted now")
+
+
+def _adapted_layers(decoder: Any) -> Iterator[tuple[str, int, Any]]:
+    """Each linear layer with an adapter: its weight in the engine, its first row there, the layer."""
     heads, groups = decoder.config.num_attention_heads, decoder.config.num_key_value_heads
     size = decoder.config.hidden_size // heads
     first_rows = {"k_proj": heads * size, "v_proj": (heads + groups) * size}
     for number, layer in enumerate(decoder.layers):
         for name, module in (*layer.self_attn.named_children(), *layer.mlp.named_children()):
             if name in _LINEAR and hasattr(module, "lora_A"):
-                down, up = module.lora_A["default"].weight, module.lora_B["default"].weight
-                yield Change(
-                    f"layer_{number}/{_LINEAR[name]}",
-                    first_rows.get(name, 0),
-                    down.detach().float().numpy(),
-                    (up.detach().float() * module.scaling["default"]).numpy(),
-                )
+                yield f"layer_{number}/{_LINEAR[name]}", first_rows.get(name, 0), module

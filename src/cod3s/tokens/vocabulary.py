@@ -118,6 +118,11 @@ class Vocabulary:
         except SignatureError:
             return None
 
+    @property
+    def verdicts(self) -> tuple[int, int]:
+        """What a model writes after an answer that it finds plausible, or not: the first pieces of yes and no."""
+        return self.encode_text("yes")[0], self.encode_text("no")[0]
+
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of the pieces among `ids`; tags, signatures and control tokens are left out."""
         return self._pieces.decode([number for number in ids if number < self.text_size])
