@@ -46,7 +46,7 @@ PROMPTS = (
     "Name one way to cook potatoes.",
     "Give one piece of advice to a new teacher.",
 )
-SAME = 0.7  # cosine
+SAME = 0.7  # cosine of the answers alone; completed statements share their source, so `evaluate` asks for 0.9
 Answers = list[str]
 Way = Callable[[CompletionServer, str, int, int], Answers]
 

@@ -1,8 +1,9 @@
 """The commands in README and docs are run, and print what the page says.
 
 A fenced block marked `console` holds `$ command` lines (continued by `> `) and their output. Words after it:
-`data` needs the shared evaluation files, `noisy` output is not compared, `long` is not run. Links and anchors of
-every page lead somewhere, and MkDocs builds the site without a warning.
+`data` needs the shared evaluation files, `noisy` output is not compared, `long` is not run. Blocks marked `python`
+are run too; a block marked `text` (or `text noisy`) right after one is its output. Links and anchors of every page
+lead somewhere, and MkDocs builds the site without a warning.
 """
 
 import os
@@ -20,7 +21,9 @@ from conftest import ROOT, SHARED_DATA
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINKED = [*PAGES, *sorted(ROOT.glob("[B-Z]*.md")), ROOT / "examples" / "README.md"]
-FENCE = re.compile(r"^```(console[ a-z]*|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^```(console[ a-z]*|python)\n(.*?)^```$(?:\n\n```text( noisy)?\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
 ANY_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -41,9 +44,11 @@ class Step:
 
 def steps(page: Path) -> list[Step]:
     found: list[Step] = []
-    for kind, body in FENCE.findall(page.read_text(encoding="utf-8")):
+    for kind, body, noisy, output in FENCE.findall(page.read_text(encoding="utf-8")):
         if kind == "python":
-            found.append(Step(f"{sys.executable} - <<'PYTHON'\n{body}PYTHON", [], frozenset({"noisy"})))
+            marks = frozenset({"noisy"} if noisy or not output else ())
+            command = f"{sys.executable} - <<'PYTHON'\n{body}PYTHON"
+            found.append(Step(command, visible(output.splitlines()), marks))
             continue
         marks = frozenset(kind.split()[1:])
         for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:

@@ -202,13 +202,31 @@ def test_a_wait_says_what_is_done_and_for_how_long(visit: Open, embedded_site: s
     assert watched.page.locator("#elapsed").text_content() == ""
 
 
-def test_a_card_says_what_its_bin_is_like(visit: Open, embedded_site: str) -> None:
-    watched = visit(base=embedded_site)
+def test_a_card_says_what_its_bin_is_like_if_that_tells_something(visit: Open) -> None:
+    watched = visit()
+    bins = [{"signature": f"000000{n:02b}", "count": 1, "medoid": "he was hit by a piece of wood"} for n in (0, 1)]
+    answers = [{**bin_, "text": "the cinema closed", "score": -1.0} for bin_ in bins]
+    captions = ["the film was stopped", ""]
+    events = [
+        {"event": "signatures", "signatures": bins},
+        *(
+            {"event": "answer", "place": place, "answer": answer, "caption": text}
+            for place, (answer, text) in enumerate(zip(answers, captions, strict=True))
+        ),
+        {"event": "done", "record": {"source": SOURCE, "relation": "effect", "answers": answers, "remarks": []}},
+    ]
+    watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=as_stream(events)))
+    watched.run()
+    assert watched.page.locator(".like").all_text_contents() == ["its bin is like: the film was stopped"]
+    assert watched.page.locator(".bin", has_text="its bin is like").locator(".number").text_content() == "1"
+
+
+def test_a_card_shows_the_signature_and_the_size_of_its_bin(visit: Open, site: str) -> None:
+    watched = visit()
     watched.run(k=2)
     card = watched.page.locator("#answers .bin").first
     signature = watched.signatures()[0]
-    known = ask_api(embedded_site, f"/api/bins/{signature}?relation=effect")
-    assert card.locator(".like").text_content() == f"its bin is like: {known['medoid']}"
+    known = ask_api(site, f"/api/bins/{signature}?relation=effect")
     assert f"{known['count']} training sentence" in card.locator(".facts").text_content()
     squares = card.locator(".pattern rect")
     assert "".join("01"["on" in square.get_attribute("class")] for square in squares.all()) == signature
@@ -232,6 +250,15 @@ def test_stop_ends_a_run_and_says_no_error(visit: Open, embedded_site: str) -> N
     assert len(watched.texts()) < 30
     assert watched.page.locator(".pending").count() == 0
     assert watched.page.locator("#notice").is_hidden()
+
+
+def test_the_weight_of_mmi_can_be_set_only_where_mmi_ranks(visit: Open, embedded_site: str) -> None:
+    for base, shown in ((None, True), (embedded_site, False)):  # without a critic, and with one
+        watched = visit(base=base) if base else visit()
+        watched.open()
+        watched.page.wait_for_selector("#relations input:checked", state="attached")
+        assert watched.page.locator("#k").is_visible()
+        assert watched.page.get_by_label("How specific").is_visible() is shown
 
 
 def test_a_moved_slider_asks_again_once_it_rests(visit: Open) -> None:
@@ -484,9 +511,14 @@ def hostile_stream() -> str:
     record = {"source": HOSTILE, "relation": "effect", "answers": [answer], "remarks": [HOSTILE]}
     events = [
         {"event": "signatures", "signatures": [bin_]},
-        {"event": "answer", "place": 0, "answer": answer},
+        {"event": "answer", "place": 0, "answer": answer, "caption": HOSTILE},
         {"event": "done", "record": record},
     ]
+    return as_stream(events)
+
+
+def as_stream(events: list[dict[str, Any]]) -> str:
+    """The events as a server sends them, one on each line."""
     return "".join(json.dumps(event) + "\n" for event in events)
 
 
@@ -496,6 +528,7 @@ def test_hostile_text_is_shown_as_text(visit: Open) -> None:
     watched.run(text=HOSTILE)
     assert watched.texts() == [HOSTILE]
     assert HOSTILE in watched.page.locator("#answers-title").text_content()
+    assert watched.page.locator(".like").text_content() == f"its bin is like: {HOSTILE}"
     assert watched.page.locator("main img, main b").count() == 0
     assert watched.page.title() != "run"
 

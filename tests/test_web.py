@@ -15,11 +15,14 @@ from cod3s.bins import open_bins
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.systems import ENGINE_SYSTEMS
+from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import read_json, write_json
+from cod3s.records import Answer
 from cod3s.selection import select
 from cod3s.serving.guard import HEADERS
 from cod3s.web.app import create_app
+from cod3s.web.explorer import caption
 from cod3s.web.limits import Limits
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving
@@ -94,6 +97,28 @@ def test_a_stream_tells_signatures_then_answers_then_the_record(client: httpx.Cl
     assert last["event"] == "done"
     assert [one["answer"] for one in made] == last["record"]["answers"]
     assert close(last["record"], client.post("/api/generate", json=ASK).json())
+
+
+CAPTIONS = [
+    ("nobody slept well", "I didn't get enough sleep", True, "much the same"),
+    ("she had to leave the shop early", "he has to leave", True, "alike"),
+    ("the cinema closed", "he was hit by a piece of wood", False, "nothing in common but the bits"),
+    ("the phone went silent", "he was hurt by the blow", False, "in the very bin, and still unlike"),
+    ("It rained.", "it rained.", False, "the answer itself"),
+    ("it rained", "", False, "an empty bin, or a medoid that is not shown"),
+]
+
+
+@pytest.mark.parametrize(("text", "medoid", "shown", "why"), CAPTIONS, ids=[why for *_, why in CAPTIONS])
+def test_an_answer_has_a_caption_only_if_its_bin_is_like_it(text: str, medoid: str, shown: bool, why: str) -> None:
+    answer = Answer(text, score=-1.0, forward=-1.0, signature="0101", count=3, medoid=medoid)
+    assert caption(answer, load_encoder("static")) == (medoid if shown else "")
+
+
+def test_a_stream_gives_each_answer_its_caption(client: httpx.Client) -> None:
+    _, *made, _ = lines(client.post("/api/stream", json={**ASK, "k": 12, "min_hamming": 0}))
+    wanted = [caption(Answer(**one["answer"]), load_encoder("static")) for one in made]
+    assert [one["caption"] for one in made] == wanted
 
 
 def test_bins_can_be_asked_for(client: httpx.Client, generator: Generator) -> None:
@@ -188,6 +213,7 @@ def test_info_tells_what_may_be_asked(client: httpx.Client, generator: Generator
     assert {one["name"]: one["template"] for one in info["relations"]}["effect"] == "{source}, so {target}"
     assert info["limits"]["text"] == LIMITS.text
     assert info["decoding"]["k"] == 10
+    assert info["critic"] is False
     assert "s2s" in info["systems"]
     assert not {"dbs", "dpc"} & set(info["systems"])
     assert client.get("/healthz").json() == {"status": "ok", "taken": 0}

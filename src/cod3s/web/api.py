@@ -62,9 +62,10 @@ def _add_answers(
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: first the chosen signatures, then a line per answer, then the record.
 
-        The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error.
+        The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error. An
+        answer has a `caption`: a sentence that its bin is like, or nothing if the bin tells nothing about it.
         """
-        return JsonLines(queue, map(_event, explorer.answer(body)))
+        return JsonLines(queue, map(partial(_event, explorer), explorer.answer(body)))
 
     @router.post("/api/compare", response_model=Comparison, **_takes(question))
     async def compare(request: Request, body: Annotated[Question, Depends(body_of(question))]) -> Any:
@@ -122,12 +123,12 @@ def _unless_gone(result: Any) -> Any:
     return Response(status_code=499) if result is None else result
 
 
-def _event(event: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
+def _event(explorer: Explorer, event: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
     """One line of a stream."""
     if isinstance(event, SignaturesChosen):
         return {"event": "signatures", **asdict(event)}
     if isinstance(event, AnswerMade):
-        return {"event": "answer", **asdict(event)}
+        return {"event": "answer", **asdict(event), "caption": explorer.caption(event.answer)}
     return {"event": "done", "record": asdict(event)}
 
 

@@ -15,9 +15,10 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
 from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
-from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
+from cod3s.signatures.signer import embed
 from cod3s.text import complete
 from cod3s.unsuitable import presentable
 from cod3s.web.limits import Limits
@@ -25,6 +26,7 @@ from cod3s.web.requests import GenerateRequest, Question, SelectRequest
 from cod3s.web.responses import BinReply, Info, MapReply, Relation
 
 NEIGHBOURS = 12  # of a bin
+LIKE = 0.4  # cosine by `static`: below it, an answer and the medoid of its bin have little to do with each other
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class Explorer:
             signatures=self._wanted_bins(request),
             group=group,
         )
+
+    def caption(self, answer: Answer) -> str:
+        """What the bin of an answer is like, or "" if that tells nothing about the answer."""
+        return caption(answer, self._static)
 
     def answer_all(self, requests: Sequence[GenerateRequest]) -> list[AnswerSet]:
         """The same sets for several requests whose `settings_key` is equal, decoded together."""
@@ -146,6 +152,7 @@ class Explorer:
             licence=facts.training.get("licence", ""),
             bits=facts.bits,
             encoder=facts.encoder,
+            critic=bool(facts.critic),
             medoids=facts.medoids,
             relations=tuple(
                 Relation(name, facts.relations[name]["template"], facts.relations[name].get("inverse", ""))
@@ -187,6 +194,17 @@ class Explorer:
     @cached_property
     def _static(self) -> Encoder:
         return load_encoder("static")
+
+
+def caption(answer: Answer, encoder: Encoder, like: float = LIKE) -> str:
+    """The medoid of the answer's bin, or "" if it repeats the answer or is unlike it.
+
+    The model follows its signature only roughly, so an answer can be unlike the other sentences of its bin.
+    """
+    if not answer.medoid or answer.medoid.casefold() == answer.text.casefold():
+        return ""
+    text, medoid = embed(encoder, [answer.text, answer.medoid])
+    return answer.medoid if text @ medoid >= like else ""
 
 
 def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:

@@ -58,6 +58,7 @@ class Info:
     licence: str
     bits: int
     encoder: str
+    critic: bool
     medoids: str
     relations: tuple[Relation, ...]
     systems: tuple[str, ...]

@@ -29,11 +29,12 @@ export class AnswerList {
     this.renumber();
   }
 
-  /** Adds an answer to its bin's card. */
-  fill(answer) {
+  /** Adds an answer to its bin's card, with what the server says about the bin. */
+  fill(answer, caption) {
     const card = this.find(answer.signature);
     if (!card) return;
     card.answers.push(answer);
+    card.caption ||= caption;
     this.render(card);
   }
 
@@ -127,11 +128,9 @@ export class AnswerList {
     return answers.map((answer, place) => make("p", { class: "answer" }, make("span", { class: "text", text: answer.text }), place ? null : badge));
   }
 
-  /** What the bin is like; nothing for an empty bin, or one whose medoid is the answer itself. */
-  binLine({ bin, answers }) {
-    const same = answers.some(({ text }) => text.toLowerCase() === bin.medoid.toLowerCase());
-    if (!bin.count || !bin.medoid || same) return null;
-    return make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: bin.medoid }));
+  /** What the bin is like; nothing if that would tell nothing about the answer. */
+  binLine({ caption }) {
+    return caption ? make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: caption })) : null;
   }
 
   facts({ bin, answers }) {
@@ -175,7 +174,7 @@ export class AnswerList {
 
   around({ samples, neighbours }) {
     const same = samples.length ? make("p", { class: "quiet", text: "In the same bin: " }, make("span", { class: "medoid", text: samples.join(" · ") })) : null;
-    const asks = neighbours.length ? "What would an answer from one of these bins be?" : "No other bins are near.";
+    const asks = neighbours.length ? "Choose a bin to see an answer from there:" : "No other bins are near.";
     const list = make("ul", {}, ...neighbours.map((bin) => make("li", {}, this.neighbour(bin))));
     return [same, make("p", { class: "quiet", text: asks }), list].filter(Boolean);
   }

@@ -118,7 +118,7 @@ class Explorer {
     this.refresh();
   }
 
-  /** "What would an answer from here be?" */
+  /** Asks for an answer from this bin. */
   askFor({ signature, count, medoid }) {
     if (this.list.find(signature)) {
       this.list.goTo(signature);
@@ -206,7 +206,7 @@ class Explorer {
       for (const { signature } of event.signatures) own.add(signature);
       this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { asked });
     } else if (event.event === "answer") {
-      this.list.fill(event.answer);
+      this.list.fill(event.answer, event.caption);
       const { number } = this.list.find(event.answer.signature) ?? {};
       byId("announcer").append(make("span", { text: `Answer ${number}: ${event.answer.text}. ` }));
     }

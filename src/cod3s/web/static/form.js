@@ -15,6 +15,7 @@ export class Form {
     byId("k").max = info.limits.k;
     byId("seed").max = MOST_SEED;
     byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
+    byId("sentence_weight-control").hidden = info.critic; // which ranks in place of MMI, whose weight this is
     byId("settings").open = matchMedia("(min-width: 50rem)").matches;
     byId("compare").addEventListener("change", (event) => onCompare(event.target.checked));
     this.listen(onChange);

@@ -196,7 +196,7 @@ export class MeaningMap {
     this.tip.hidden = !this.pointed;
     if (!this.pointed) return;
     const taken = this.marked(this.pointed.signature);
-    const ask = taken ? `answer ${taken.number}` : `${touch ? "Tap again" : "Click"}: an answer from here?`;
+    const ask = taken ? `answer ${taken.number}` : `${touch ? "Tap again" : "Click"} for an answer from here`;
     this.tip.replaceChildren(
       make("span", { class: "medoid", text: binWords(this.pointed) }),
       make("span", { class: "quiet", text: `${plural(this.pointed.count, "sentence")} · ${ask}` }),
