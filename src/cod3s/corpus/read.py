@@ -27,7 +27,7 @@ from cod3s.corpus.parsers import (
 from cod3s.corpus.relations import ORDERS
 from cod3s.corpus.sql import BATCH_ROWS
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.binary import refuse_binary
+from cod3s.files.binary import refuse_formats
 from cod3s.files.lines import Damaged, read_lines
 from cod3s.files.locations import Location, locate_input
 
@@ -61,7 +61,7 @@ class Reader:
         start = self.file.start()
         is_parquet = start.startswith(b"PAR1")
         if not is_parquet:
-            refuse_binary(start, self.file.url)
+            refuse_formats(start, self.file.url)  # a NUL byte makes a bad row, not a bad file
         for batch in self._parquet(tally) if is_parquet else self._text(tally):
             tally.read += len(batch)
             yield batch
