@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The explorer and its JSON API on port 8000; any other command after the image's name:
+# The explorer and its JSON API on port 8000; to run another command, put it after the image's name:
 #   docker run --rm cod3s generate effect "the power went out"
 FROM python:3.12-slim AS build
 WORKDIR /src

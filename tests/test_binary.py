@@ -1,6 +1,9 @@
 """A binary file that is given as text is named as what it is."""
 
+import pickle
 import sqlite3
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +50,13 @@ CASES = [
     ("a.txt", write_bytes(b"\x1f\x8b\x08"), "a gzip file"),
     ("a.txt", write_bytes("It rained.".encode("utf-16")), "UTF-16 text"),
     ("a.txt", write_bytes(b"PAR1"), "a Parquet file"),
+    ("a.mp3", write_bytes(b"ID3\x04\0\0\0\0\x01\x0f"), "an MP3 sound file"),
+    ("b.mp3", write_bytes(b"\xff\xfb\x90\x64"), "an MP3 sound file"),
+    ("a.wav", write_bytes(b"RIFF\x24\x08\0\0WAVEfmt "), "a WAV, AVI or WebP file"),
+    ("a.exe", write_bytes(b"MZ\x90\0\x03\0"), "a Windows program"),
+    ("a.pickle", lambda path: path.write_bytes(pickle.dumps({"a": 1})), "a Python pickle"),
+    ("a.rtf", write_bytes(rb"{\rtf1\ansi It rained.}"), "an RTF document"),
+    ("a.safetensors", write_bytes(b"\x3a\0\0\0\0\0\0\0" + b'{"w":{"dtype":"F32"}}'), "a binary file"),
 ]
 
 
@@ -67,6 +77,37 @@ def test_bytes_that_are_not_utf8_may_be_replaced_but_not_those_of_a_document(tmp
         open_text(tmp_path / "a.txt", "replace") as stream,
     ):
         stream.read()
+
+
+@pytest.mark.parametrize("text", ["MZ was here.\n", "RIFF is a format.\n", "ID3 tags name a song.\n"])
+def test_text_may_start_with_the_letters_of_a_format(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert list(read_sentences(tmp_path / "a.txt")) == [text.strip()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--bundle", "BUNDLE"),
+        ("diversify", "-", "--server", "http://127.0.0.1:9", "--model", "m"),
+        ("select", "-"),
+        ("judge", "new", "-", "-o", "study"),
+        ("evaluate", "-", "-o", "report"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_binary_file_in_a_pipe_is_named_too(
+    command: tuple[str, ...], tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    write_zip("[Content_Types].xml", "xl/workbook.xml")(tmp_path / "sales.xlsx")
+    arguments = [str(tiny_bundle.small) if part == "BUNDLE" else part for part in command]
+    with (tmp_path / "sales.xlsx").open("rb") as piped:
+        done = subprocess.run(
+            [sys.executable, "-m", "cod3s", *arguments],
+            stdin=piped, capture_output=True, encoding="utf-8", cwd=tmp_path, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("cod3s: standard input is an Excel workbook (.xlsx), but text is needed")
 
 
 def test_the_command_says_what_the_file_is(cod3s: Run, tmp_path: Path) -> None:

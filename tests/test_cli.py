@@ -276,6 +276,16 @@ def test_a_dash_is_standard_input_wherever_text_is_taken(here: Run, tmp_path: Pa
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((), "no bins file was given"), (("b.sqlite", "--bins", "b.sqlite"), "the bins file was given twice")],
+)
+def test_the_tree_needs_one_bins_file(arguments: tuple[str, ...], message: str, here: Run) -> None:
+    done = here("bins", "tree", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 def test_outputs_are_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.\nWe slept.\nHe ran.\n", encoding="utf-8")
     for command in (
@@ -285,7 +295,7 @@ def test_outputs_are_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
         assert here(*command, "-e", "static").returncode == 0
         again = here(*command, "-e", "static")
         assert again.returncode == 1
-        assert "exists already" in again.stderr
+        assert "already exists" in again.stderr
         assert "--force" in again.stderr
         assert here(*command, "-e", "static", "--force").returncode == 0
 

@@ -47,7 +47,7 @@ def test_a_generator_that_repeats_itself_is_not_asked_to_the_end(static: Encoder
     assert (found.stopped, found.calls) == ("exhausted", 10)
     assert found.texts == (ANSWERS[0], ANSWERS[1])
     assert (found.coverage.share, found.coverage.unseen) == (1.0, 0.0)
-    assert found.selection.remarks == ("only 2 of 5 candidates differ",)
+    assert found.selection.remarks == ("only 2 of 20 candidates differ",)
 
 
 def test_the_budget_is_never_exceeded_and_all_texts_are_kept(static: Encoder) -> None:
@@ -319,7 +319,7 @@ def test_a_key_is_sent_and_never_shown(server: ThreadingHTTPServer) -> None:
         ("private", "", "answered 401"),
         ("odd", "", "did not answer with completions"),
         ("tiny", "http://127.0.0.1:9", "did not answer"),
-        ("tiny", "nonsense://x", "did not answer"),
+        ("tiny", "nonsense://x", "does not start with http"),
     ],
 )
 def test_a_server_that_cannot_help_is_told_about(

@@ -316,6 +316,7 @@ def test_the_command_prints_answers_and_tells_the_cost(cod3s: Run) -> None:
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == sorted(ANSWERS[:3])
+    assert "3 answers of 3 in 3 calls; stopped because 3 answers differ" in done.stderr
     assert "30 prompt tokens, 15 answer tokens, $0.0001" in done.stderr
     assert "sesame" not in done.stdout + done.stderr
     assert {request["key"] for request in server.requests} == {"Bearer open sesame"}
@@ -335,6 +336,7 @@ def test_json_of_the_command_holds_everything(cod3s: Run) -> None:
     ("arguments", "message", "code"),
     [
         (["x", "--server", "http://127.0.0.1:9/v1", "--model", "m"], "did not answer", 1),
+        (["x", "--server", "localhost:9", "--model", "m"], "hint: write http://localhost:9", 2),
         (
             ["x", "--server", "http://127.0.0.1:9/v1", "--model", "m", "--key-env", "NO_SUCH"],
             "NO_SUCH is empty or not set",

@@ -1,5 +1,7 @@
 """Evaluation of stored outputs: from records to figures, tables and a page, with nothing generated."""
 
+import hashlib
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +103,32 @@ def test_plain_text_is_a_source_a_line(tmp_path: Path) -> None:
     )
     with pytest.raises(Cod3sError, match="does not name the relation"):
         read_data(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "items"),
+    [
+        ("source\trelation\nIt rained.\tcause\n", [Item("cause", "It rained.")]),
+        ("source,relation\nIt rained.,cause\n", [Item("cause", "It rained.")]),
+        ('{"source": "It rained."}\n', [Item("effect", "It rained.")]),
+        ("It rained, again.\nSnow fell.\n", [Item("effect", "It rained, again."), Item("effect", "Snow fell.")]),
+        (COPA, [Item("effect", "The well ran dry.", "The farmers carried water.")]),
+    ],
+    ids=["tsv", "csv", "jsonl", "lines", "xml"],
+)
+def test_data_on_standard_input_is_known_by_its_content(
+    content: str, items: list[Item], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    data = read_data(Path("-"), "effect")
+    assert list(data.items[: len(items)]) == items
+    assert (data.name, data.sha256) == ("standard input", hashlib.sha256(content.encode()).hexdigest())
+
+
+def test_a_mistake_on_standard_input_is_not_looked_for_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"<copa-corpus><item>")))
+    with pytest.raises(FileFormatError, match=r"^standard input, line 1: not well-formed XML"):
+        read_data(Path("-"))
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,16 @@ def test_an_evaluation_goes_on_after_the_last_whole_system(
 
 
 def test_outputs_of_other_settings_never_mix(tmp_path: Path) -> None:
-    check_run(tmp_path, {"data": 1, "options": 2})
-    check_run(tmp_path, {"data": 1, "options": 2})
-    with pytest.raises(Cod3sError, match="different options"):
-        check_run(tmp_path, {"data": 1, "options": 3})
+    (tmp_path / "s2s.jsonl").touch()
+    check_run(tmp_path, tmp_path, {"data": 1, "options": 2})
+    check_run(tmp_path, tmp_path, {"data": 1, "options": 2}, force=True)
+    with pytest.raises(Cod3sError, match="different options") as raised:
+        check_run(tmp_path, tmp_path, {"data": 1, "options": 3})
+    assert "--force" in raised.value.hint
+    assert (tmp_path / "s2s.jsonl").exists()
+    check_run(tmp_path, tmp_path, {"data": 1, "options": 3}, force=True)
+    assert not (tmp_path / "s2s.jsonl").exists()
+    check_run(tmp_path, tmp_path, {"data": 1, "options": 3})
 
 
 def test_the_oracle_writes_in_the_gold_bin(opened: OpenBundle, tmp_path: Path) -> None:
@@ -280,10 +286,11 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
     assert "fidelity" in record["systems"]["cod3s-beam-mmi"]["effect"]
     assert record["settings"]["bundle"].startswith("small@")
     files = {name: (tmp_path / "report" / name).read_bytes() for name in ("metrics.json", "report.html")}
-    here(
+    again = here(
         *("evaluate", data, "--bundle", tiny_bundle.small, "-o", "report", "--systems", "s2s,cod3s-beam-mmi"),
-        *("--sets", "2,3", "--second-encoder", "none"),
+        *("--sets", "2,3", "--second-encoder", "none", "--force"),
     )
+    assert again.returncode == 0, again.stderr
     assert {name: (tmp_path / "report" / name).read_bytes() for name in files} == files
     stored = here("evaluate", "--from", "report/outputs", "-o", "again", "--sets", "3", "--encoder", "static")
     assert stored.returncode == 0, stored.stderr
@@ -303,7 +310,7 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
         (["evaluate", "--from", "missing.jsonl", "-o", "report"], "no file at missing.jsonl", 1),
         (["evaluate", "--from", ".", "-o", "report"], "no .jsonl files", 1),
         (["evaluate", "missing.xml", "-o", "report"], "missing.xml", 1),
-        (["evaluate", "-", "-o", "report"], "cannot come from a pipe", 2),
+        (["evaluate", "-", "-o", "report"], "standard input has no sources", 1),
         (["sweep", "data.tsv", "-o", "s", "--min-hamming", "a"], "takes numbers", 2),
     ],
 )
@@ -341,3 +348,44 @@ def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can
     assert asked.returncode == 1
     assert "MMI needs" in asked.stderr
     assert not list((tmp_path / "other").rglob("*.jsonl")), "found before anything was generated"
+
+
+def test_a_finished_report_is_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
+    record = {"source": "the well ran dry", "relation": "effect", "answers": ["the cattle died", "we dug"]}
+    (tmp_path / "outputs.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    command = ("evaluate", "--from", "outputs.jsonl", "-o", "report", "--sets", "2", "--encoder", "static")
+    assert here(*command, "--second-encoder", "none").returncode == 0
+    again = here(*command, "--second-encoder", "none", "--sets", "1")
+    assert again.returncode == 1
+    assert "report.html already exists" in again.stderr
+    assert "--force" in again.stderr
+    assert read_json(tmp_path / "report" / "metrics.json")["settings"]["sets"] == [2]
+    assert here(*command, "--second-encoder", "none", "--sets", "1", "--force").returncode == 0
+    (tmp_path / "report" / "report.html").unlink()  # as if it had been stopped before the end
+    assert here(*command, "--second-encoder", "none").returncode == 0
+
+
+def test_a_finished_sweep_is_replaced_only_by_force(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+    data = write_data(tmp_path)
+    command = ("sweep", data, "--bundle", tiny_bundle.small, "-o", "sweep", "-k", "2", "--limit", "1")
+    values = ("--signature-weight", "-", "--sentence-weight", "-", "--min-hamming")
+    assert here(*command, *values, "2").returncode == 0
+    again = here(*command, *values, "3")
+    assert again.returncode == 1
+    assert "sweep.html already exists" in again.stderr
+    assert here(*command, *values, "3", "--seed", "5", "--force").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["evaluate", "sweep"])
+def test_data_may_come_from_standard_input(
+    command: str, here: Run, tiny_bundle: TinyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    text = write_data(tmp_path).read_text(encoding="utf-8")
+    options = ["--bundle", tiny_bundle.small, "--second-encoder", "none"]
+    options += ["--systems", "s2s", "--sets", "2"] if command == "evaluate" else ["-k", "2", "--limit", "1"]
+    done = here(command, "-", "-o", "result", *options, stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert "standard input" in done.stdout
+    assert not list((tmp_path / "temporary").iterdir()), "the copy is removed"

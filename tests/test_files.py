@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cod3s.errors import Cod3sError
-from cod3s.files.disk import open_text, replaced_folder, write_text
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import open_text, read_json_lines, replaced_folder, write_text
 from conftest import Run
 from tiny_bundle import TinyBundle
 
@@ -120,3 +120,17 @@ def test_every_line_end_is_a_newline(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_bytes("\ufeffone\r\ntwo\rthree\n".encode())
     with open_text(tmp_path / "lines.txt") as stream:
         assert list(stream) == ["one\n", "two\n", "three\n"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("rain", "not valid JSON: Expecting value"),
+        ("{}", "the field 'text' is missing"),
+    ],
+)
+def test_a_line_that_cannot_be_parsed_is_explained_in_plain_words(line: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
+    with pytest.raises(FileFormatError) as raised:
+        list(read_json_lines(tmp_path / "a.jsonl", lambda record: record["text"], "a text"))
+    assert raised.value.message == f"{tmp_path / 'a.jsonl'}, line 2: not a text ({reason})"

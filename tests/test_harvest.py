@@ -251,7 +251,13 @@ def read_pairs(path: Path) -> list[dict[str, str]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-OUTPUTS = ["p.parquet", "p.tsv", "p.csv", "p.jsonl", "p.tsv.gz", "p.csv.gz", "p.jsonl.gz"]
+OUTPUTS = [
+    "p.parquet",
+    "p.tsv",
+    "p.csv",
+    "p.jsonl",
+    *(f"p.{kind}.{packed}" for kind in ("tsv", "csv", "jsonl") for packed in ("gz", "zst")),
+]
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
@@ -268,7 +274,7 @@ def test_the_name_of_the_output_decides_its_format(tmp_path: Path) -> None:
     assert tuple(record) == COLUMNS
 
 
-@pytest.mark.parametrize("name", ["pairs", "pairs.xlsx", "pairs.parquet.gz", "pairs.gz", "pairs.tsv.zst"])
+@pytest.mark.parametrize("name", ["pairs", "pairs.xlsx", "pairs.parquet.gz", "pairs.gz", "pairs.parquet.zst"])
 def test_an_output_name_without_a_known_format_is_an_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="its format is not known"):
         harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
@@ -340,6 +346,9 @@ def test_the_command_prints_a_summary_that_adds_up(tmp_path: Path) -> None:
     table = CliRunner().invoke(app, ["harvest", str(source), "-o", str(output), "-w1", "--force"]).stdout
     assert "sentence-so" in table
     assert "= 3 kept +" in table
+    assert "\n1 file |" in table
+    two = CliRunner().invoke(app, ["harvest", str(source), str(source), "-o", str(output), "-w1", "--force"])
+    assert "\n2 files |" in two.stdout
 
 
 def test_standard_input_is_read_as_text(tmp_path: Path) -> None:

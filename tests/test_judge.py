@@ -1,5 +1,6 @@
 """Studies of human ratings: items, assignment, the store on SQLite and PostgreSQL, the server, a kill."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -199,8 +200,9 @@ def test_a_study_comes_back_from_its_folder_as_it_was(tmp_path: Path) -> None:
 
 def test_a_study_is_never_written_over_another(tmp_path: Path) -> None:
     write_study(tmp_path / "study", a_study(), some_items(1))
-    with pytest.raises(Cod3sError, match="not empty"):
+    with pytest.raises(Cod3sError, match="not empty") as raised:
         write_study(tmp_path / "study", a_study(), some_items(1))
+    assert "name another folder, or delete this one" in raised.value.hint
 
 
 @pytest.mark.parametrize(
@@ -761,6 +763,14 @@ def test_new_makes_a_study_and_shows_the_token_once(cod3s: Run, tmp_path: Path) 
     assert matches(record["admin_token"], study.admin_token_hash)
     assert record["admin_token"] not in "".join(file.read_text() for file in (tmp_path / "study").iterdir())
     assert {own["system"] for own in study.outputs if "system" in own} == set(SYSTEMS)
+
+
+def test_a_study_of_what_comes_in_a_pipe_records_its_checksum(cod3s: Run, tmp_path: Path) -> None:
+    text = '{"source": "it rained", "relation": "effect", "answers": ["we got wet", "the grass grew"]}\n'
+    done = cod3s("judge", "new", "-", "-o", "study", "--checks", "0", stdin=text)
+    assert done.returncode == 0, done.stderr
+    record, *_ = read_study(tmp_path / "study").outputs
+    assert record == {"file": "standard input", "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,7 @@ def test_a_study_is_rehearsed_from_simulation_to_report(folder: Path, tmp_path: 
     assert list(truth["levels"]) == ["x", "y"]
     found = json.loads(run("analyse", folder, "-o", tmp_path / "report", "--json"))
     assert found == json.loads((tmp_path / "report" / "metrics.json").read_text())
-    with pytest.raises(Cod3sError, match="exists already"):
+    with pytest.raises(Cod3sError, match="already exists"):
         run("analyse", folder, "-o", tmp_path / "report")
     run("analyse", folder, "-o", tmp_path / "report", "--force")
     assert found["simulated"] is True
@@ -434,7 +434,7 @@ def test_exports_and_imports_by_command(folder: Path, tmp_path: Path) -> None:
         run("export", folder, "--to", "potato", "-o", folder)
     (tmp_path / "mturk" / "notes.txt").write_text("mine")
     for command in (["export", folder, "--to", "mturk"], ["export", folder, "--to", "csv"]):
-        with pytest.raises(Cod3sError, match="exists already") as error:
+        with pytest.raises(Cod3sError, match="already exists") as error:
             run(*command, "-o", tmp_path / str(command[-1]))
         assert "--force" in error.value.hint
         run(*command, "-o", tmp_path / str(command[-1]), "--force")

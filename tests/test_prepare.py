@@ -297,6 +297,33 @@ def test_the_second_run_does_nothing(pairs: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "c").rglob("*")} == before
 
 
+def test_pairs_from_standard_input_give_the_same_corpus_as_from_a_file(pairs: Path, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    options = ("--relation", "effect", "--encoder", "none")
+    for wanted in ("corpus", "is finished: nothing to do"):
+        with pairs.open("rb") as stream:
+            done = subprocess.run(
+                command("-", "-o", tmp_path / "corpus", *options),
+                stdin=stream,
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+            )
+        assert done.returncode == 0, done.stderr
+        assert wanted in done.stdout + done.stderr
+    assert not list((tmp_path / "temporary").iterdir()), "the copy is removed"
+    assert run(pairs, "-o", tmp_path / "other", *options).returncode == 0
+    different = {
+        name
+        for name, digest in digests(tmp_path / "corpus").items()
+        if digests(tmp_path / "other")[name] != digest
+    }
+    assert different == {"manifest.json"}, "which holds the name of the input"
+    manifest = load_manifest(locate(tmp_path / "corpus"))
+    assert [file.name for file in manifest.inputs] == ["standard input"]
+
+
 def test_another_config_or_input_for_the_same_folder_is_an_error(pairs: Path, tmp_path: Path) -> None:
     prepare([str(pairs)], str(tmp_path / "c"), UNSIGNED)
     with pytest.raises(Cod3sError, match="bits was 16, is now 8"):
@@ -317,6 +344,18 @@ def test_a_corpus_of_another_format_is_an_error_finished_or_not(pairs: Path, tmp
     with pytest.raises(Cod3sError, match="has format 1, but this version of cod3s uses 2") as raised:
         prepare([str(pairs)], str(corpus), UNSIGNED)
     assert "another folder" in raised.value.hint
+
+
+def test_what_is_not_a_corpus_has_a_hint_that_fits(pairs: Path, tmp_path: Path) -> None:
+    with pytest.raises(Cod3sError, match="is a file, but a corpus is a folder") as raised:
+        load_manifest(locate(pairs))
+    assert "cod3s prepare pairs.tsv -o corpus" in raised.value.hint
+    with pytest.raises(Cod3sError, match="there is no corpus in"):
+        load_manifest(locate(tmp_path))
+    (tmp_path / ".work").mkdir()
+    with pytest.raises(Cod3sError, match="is not finished") as raised:
+        load_manifest(locate(tmp_path))
+    assert "to resume" in raised.value.hint
 
 
 def test_a_damaged_corpus_is_noticed(pairs: Path, tmp_path: Path) -> None:

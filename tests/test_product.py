@@ -116,6 +116,21 @@ def test_workflows_call_only_targets_that_the_makefile_has(name: str) -> None:
     assert called <= targets
 
 
+def test_the_notes_of_a_release_are_the_newest_section_of_the_changelog(tmp_path: Path) -> None:
+    steps = workflow("release.yml")["jobs"]["build"]["steps"]
+    (command,) = [step["run"] for step in steps if "CHANGELOG.md" in step.get("run", "")]
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.2.0\n\n- new\n- newer\n\n## 0.1.0\n\n- old\n")
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert (tmp_path / "notes.md").read_text().strip() == "- new\n- newer"
+    assert steps[-1]["run"].endswith("--notes-file notes.md")
+
+
+def test_the_changelog_has_one_section_per_release() -> None:
+    sections = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sum("unreleased" in section.lower() for section in sections) <= 1
+    assert len(set(sections)) == len(sections)
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert PROJECT["version"] == cod3s.__version__ == citation["version"]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -48,6 +49,20 @@ def test_a_slip_is_explained_and_the_conversation_goes_on(line: str, said: str, 
     assert said in done.stderr
     assert done.returncode == 0
     assert done.stdout.startswith("  1  ")
+
+
+def test_a_line_is_answered_while_the_pipe_stays_open(tiny_bundle: TinyBundle) -> None:
+    command = [sys.executable, "-m", "cod3s", "run", "effect", "-k", "1", "--bundle", str(tiny_bundle.small)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(f"{SOURCES[0]}\n")
+        running.stdin.flush()
+        answer = ThreadPoolExecutor(1).submit(running.stdout.readline)
+        try:
+            assert answer.result(timeout=120).startswith("  1  ")
+        finally:
+            running.kill()
 
 
 def test_an_unknown_relation_ends_with_two(talk) -> None:

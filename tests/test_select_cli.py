@@ -72,7 +72,7 @@ def test_json_names_group_indices_signatures_and_whole_records(here: Run) -> Non
     assert len(best["signature"]) == first["settings"]["bits"]
     assert other["record"] == json.loads(RECORDS[2])
     assert [one["index"] for one in second["selected"]] == [0]
-    assert second["remarks"] == ["only 1 of 2 candidates differ"]
+    assert second["remarks"] == ["there was only 1 candidate"]
 
 
 def test_cells_are_quoted_again_and_duplicates_are_one_more_column(here: Run) -> None:
@@ -161,6 +161,38 @@ def test_a_file_that_cannot_be_read_names_the_place(
 ) -> None:
     with pytest.raises(FileFormatError, match=message):
         groups_of(tmp_path, content, name, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--column", "answer"), "no column 'answer'"),
+        (("--score-field", "score"), "no column 'score'"),
+        (("--group-by", "prompt"), "no column 'prompt'"),
+        (("--score-with", "critic", "--source-field", "premise"), "no column 'premise'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["r.csv", "r.txt"])
+def test_a_missing_column_is_noticed_before_the_header_is_printed(
+    name: str, options: tuple[str, ...], message: str, here: Run, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text("text,other\nIt rained.,1\n", encoding="utf-8")
+    column = () if "--column" in options else ("--column", "text")
+    done = here("select", name, *column, *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "remark"),
+    [
+        ("It rained.\nWe slept.\n", "there were only 2 candidates"),
+        ("It rained.\nit rained\nWe slept.\n", "only 2 of 3 candidates differ"),
+        ("It rained.\n", "there was only 1 candidate"),
+    ],
+)
+def test_fewer_than_k_are_explained(lines: str, remark: str, here: Run) -> None:
+    assert here("select", "-", "-k", "100", stdin=lines).stderr == f"{remark}\n"
 
 
 def test_an_unknown_format_names_the_nearest(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_the_commands_go_from_corpus_to_bundle(corpus: Path, here: Run) -> None:
     assert json.loads(exported.stdout)["bytes"] > 100_000, exported.stderr
     again = here("export", "run", "-o", "bundle")
     assert again.returncode == 1
-    assert "bundle exists already" in again.stderr
+    assert "bundle already exists" in again.stderr
     assert "--force" in again.stderr
     assert here("export", "run", "-o", "bundle", "--force").returncode == 0
     shown = json.loads(here("info", "bundle", "--json").stdout)

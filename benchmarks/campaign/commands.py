@@ -45,8 +45,8 @@ def commands(scratch: Path, made: Path | None = None) -> list[Command]:
         Command("prepare", ("prepare", made / "pairs.tsv", "--encoder", "static", *corpus_options)),
         Command("train", ("train", made / "corpus", "--preset", "tiny", *_SHORT), ("--resume",), _TIMED),
         Command("export", ("export", made / "run", "--name", "tiny"), ("--force",)),
-        Command("evaluate", ("evaluate", table, *quick, "--systems", "cod3s,s2s", "--sets", "2")),
-        Command("sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2")),
+        Command("evaluate", ("evaluate", table, *quick, "--systems", "cod3s,s2s", "--sets", "2"), ("--force",)),
+        Command("sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2"), ("--force",)),
         Command(
             "bins reword", ("bins", "reword", bundle, "--corpus", made / "corpus", "--sources", "6"), ("--force",)
         ),

@@ -11,7 +11,7 @@ from pathlib import Path
 from campaign.commands import Command, difference, digest, try_each, whole_run
 from campaign.tally import Budget, Tally, parser, print_all
 
-_REFUSED = ("another run is writing into", "exists already", "also an input")
+_REFUSED = ("another run is writing into", "already exists", "also an input")
 
 
 def run_twice_at_once(command: Command, folder: Path, budget: Budget) -> Tally:

@@ -165,7 +165,8 @@ def tree(
     from cod3s.bins import open_bins
 
     if (file is None) == (bins is None):
-        raise UsageError("the bins file was given twice", hint="cod3s bins tree bins.sqlite")
+        problem = "no bins file was given" if file is None else "the bins file was given twice"
+        raise UsageError(problem, hint="cod3s bins tree bins.sqlite")
     with open_bins(file or bins or Path()) as opened:
         nodes = list(opened.tree(depth, root))
     if json:

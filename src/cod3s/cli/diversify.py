@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _APIS = ("chat", "completions")
-
+_STOPPED = {
+    "filled": "{k} answers differ",
+    "exhausted": "another call would hardly bring anything new",
+    "budget": "all calls of --budget were made",
+    "tokens": "the --token-budget was spent",
+    "failures": "calls failed",
+}
 
 ServerOption = Annotated[
     str, typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
@@ -105,7 +112,12 @@ def diversify(
 
 
 def _read_prompt(prompt: str) -> str:
-    text = sys.stdin.read().strip() if prompt == "-" else prompt
+    from cod3s.files.disk import open_text
+
+    text = prompt
+    if prompt == "-":
+        with open_text(Path("-")) as stream:
+            text = stream.read().strip()
     if not text.strip():
         raise UsageError("the prompt is empty", hint='for example: cod3s diversify "Name a use for a brick." …')
     return text
@@ -141,7 +153,8 @@ def _show_progress(inquiry: "Inquiry") -> None:
 
 def _tell_cost(answers: "Diversified", prices: tuple[float, float] | None) -> None:
     calls = f"{answers.calls} call" + ("" if answers.calls == 1 else "s")
-    say(f"{len(answers)} answers of {len(answers.candidates)} in {calls}; stopped: {answers.stopped}")
+    reason = _STOPPED[answers.stopped].format(k=answers.selection.k)
+    say(f"{len(answers)} answers of {len(answers.candidates)} in {calls}; stopped because {reason}")
     if answers.tokens is not None:
         about = "about " if answers.tokens.estimated else ""
         cost = ""

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     Path | None,
-    typer.Argument(help="COPA's XML; SuperGLUE COPA or e-CARE JSONL; .tsv, .csv, .jsonl with `source`; .txt."),
+    typer.Argument(
+        help="COPA's XML; SuperGLUE COPA or e-CARE JSONL; .tsv, .csv, .jsonl with `source`; .txt; - for stdin."
+    ),
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Use only the first sources of each relation.")
@@ -64,12 +66,13 @@ def evaluate(
     ] = "",
     seed: SeedOption = SEED,
     compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare these two reports.")] = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Generate with every system, score the answers, and write a report with a page, tables, figures and outputs.
 
-    If stopped, the same command continues after the last finished system. --from scores stored outputs,
-    even without a bundle; --compare compares two reports.
+    If stopped, the same command continues after the last finished system; a finished report is replaced only
+    with --force. --from scores stored outputs, even without a bundle; --compare compares two reports.
     """
     if compare:
         _compare(*compare, json=json)
@@ -81,7 +84,10 @@ def evaluate(
     sizes = numbers(sets, "--sets")
     require_evaluation()
     from cod3s.evaluate.evaluation import evaluate as run_evaluation
+    from cod3s.evaluate.report import PAGE
+    from cod3s.files.disk import require_new
 
+    require_new(output / PAGE, force)
     summary = run_evaluation(
         data,
         bundle=bundle,
@@ -96,6 +102,7 @@ def evaluate(
         second_encoder=second_encoder,
         preset=preset,
         seed=seed,
+        force=force,
         remark=say,
         stage=progress,
     )
@@ -168,6 +175,7 @@ def sweep(
     second_encoder: SecondOption = "none",
     preset: Annotated[str, typer.Option(help="Defaults for the other options: paper or default.")] = "paper",
     seed: SeedOption = SEED,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Decode with many settings and show the curves, and which settings no other beats.
@@ -186,10 +194,12 @@ def sweep(
     from cod3s.decode.decode_config import find_preset
     from cod3s.evaluate.items import read_data
     from cod3s.evaluate.judges import open_bundle
-    from cod3s.evaluate.sweep import plan, sweep_table, write_sweep
+    from cod3s.evaluate.sweep import PAGE, plan, sweep_table, write_sweep
     from cod3s.evaluate.sweep import sweep as run_sweep
+    from cod3s.files.disk import require_new
     from cod3s.files.lock import sole_writer
 
+    require_new(output / PAGE, force)
     chosen = read_data(data, relation).first(limit)
     base = find_preset(preset).with_values(k=k, seed=seed)
     bundles = {path.resolve().name: open_bundle(path, second_encoder) for path in bundle or [default_bundle()]}
@@ -199,7 +209,9 @@ def sweep(
         )
     total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
     with sole_writer(output), progress("generating", total) as advance:
-        swept = run_sweep(bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, progress=advance)
+        swept = run_sweep(
+            bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, force=force, progress=advance
+        )
         write_sweep(output, swept)
     say(f"sweep: {output / 'sweep.html'}")
     if json:

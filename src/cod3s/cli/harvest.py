@@ -28,7 +28,7 @@ def harvest(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz."),
+        typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz, .zst."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
@@ -110,7 +110,8 @@ def _print_summary(summary: "Summary", output: Path) -> None:
     print_table("Pairs kept", ("pattern", "pairs"), [*rows, ("all", f"{summary.pairs:,}")])
     rows = [(reason, f"{count:,}") for reason, count in summary.dropped.most_common()]
     caption = (
-        f"{summary.files} files | {summary.bytes / _MEGABYTE:,.1f} MB | {summary.sentences:,} sentences | "
+        f"{summary.files} file{'' if summary.files == 1 else 's'} | {summary.bytes / _MEGABYTE:,.1f} MB | "
+        f"{summary.sentences:,} sentences | "
         f"{summary.matched:,} cues = {summary.pairs:,} kept + {summary.dropped.total():,} dropped | {output}"
     )
     print_table("Cues dropped", ("reason", "cues"), rows, caption)

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
 def new(
     outputs: Annotated[
-        list[Path], typer.Argument(help="Files or folders of answers: the JSON lines of `cod3s generate --json`.")
+        list[Path],
+        typer.Argument(
+            help="Files or folders of answers, or - for stdin: the JSON lines of `cod3s generate --json`."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The study folder to create: a new or empty one.")
+    ],
     name: Annotated[str, typer.Option(help="The title that raters see; by default, the folder's name.")] = "",
     raters: Annotated[int, typer.Option(min=1, help="Raters per item; 4 in the paper.")] = 4,
     per_rater: Annotated[int, typer.Option(min=1, help="Items per rater, without checks.")] = 50,

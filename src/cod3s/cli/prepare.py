@@ -18,7 +18,7 @@ PairsArgument = Annotated[
     list[str],
     typer.Argument(
         help="Files of pairs, or folders of them: TSV, CSV or JSONL (also .gz, .zst) or Parquet with the columns "
-        "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://."
+        "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://, or - for stdin."
     ),
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
@@ -47,7 +47,8 @@ def prepare(
 ) -> None:
     """Filter, de-duplicate, split, embed and sign pairs: a corpus that `cod3s train` reads.
 
-    Continues where a killed run stopped; does nothing if the corpus is finished.
+    Continues where a killed run stopped; does nothing if the corpus is finished. A folder with a different corpus
+    is refused.
     """
     require_all("corpus", "pyarrow", "duckdb")
     from cod3s.corpus import prepare as prepare_corpus

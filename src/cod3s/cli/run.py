@@ -1,8 +1,9 @@
 """`cod3s run`: type one sentence after another; the model stays loaded and answers appear as they come."""
 
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,7 @@ def run(
     With a pipe as input, only the answers are printed.
     """
     from cod3s.decode.generator import load
+    from cod3s.files.disk import open_text
 
     generator = load(bundle)
     conversation = Conversation(generator, relation or next(iter(generator.facts.relations)), k)
@@ -45,15 +47,16 @@ def run(
         with suppress(ImportError):  # line editing and history, where Python has them
             import readline  # noqa: F401
         say(f"type a sentence to get its {conversation.relation}s; :help lists the commands")
-    while (line := _next_line(f"{conversation.relation}> " if typed else "")) is not None:
-        try:
-            if not conversation.hear(line.strip()):
-                return
-        except Cod3sError as error:  # a slip of the keyboard should not end the conversation
-            say(error.message + (f" ({error.hint})" if error.hint else ""))
+    with nullcontext() if typed else open_text(Path("-")) as piped:
+        while (line := next(piped, None) if piped else _typed_line(f"{conversation.relation}> ")) is not None:
+            try:
+                if not conversation.hear(line.strip()):
+                    return
+            except Cod3sError as error:  # a slip of the keyboard should not end the conversation
+                say(error.message + (f" ({error.hint})" if error.hint else ""))
 
 
-def _next_line(prompt: str) -> str | None:
+def _typed_line(prompt: str) -> str | None:
     try:
         return input(prompt)
     except EOFError:

@@ -85,7 +85,6 @@ def select(
 
     if score_with and score_field:
         raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
-    scores_of = _critic_scores(bundle, relation, source_field) if score_with else _file_scores(score_field)
     choose = partial(
         select_candidates,
         k=k,
@@ -99,11 +98,14 @@ def select(
     )
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
+        scores_of = _file_scores(score_field)
+        if score_with:
+            scores_of = _critic_scores(table, bundle, relation, source_field)
         if not json:
             _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
             texts = [candidate.text for candidate in group.candidates]
-            selection = choose(texts, scores=scores_of(table, group))
+            selection = choose(texts, scores=scores_of(group))
             if json:
                 _print_selection(group, selection, table, group_by, show_duplicates)
             else:
@@ -115,27 +117,27 @@ def select(
                     say(remark)
 
 
-def _file_scores(score_field: str | None) -> Callable[["Table", "Group"], list[float] | None]:
+def _file_scores(score_field: str | None) -> Callable[["Group"], list[float] | None]:
     """Take the scores from the file; without a score field, the order of the candidates ranks them."""
     if score_field is None:
-        return lambda _table, _group: None
-    return lambda _table, group: [candidate.score or 0.0 for candidate in group.candidates]
+        return lambda _group: None
+    return lambda group: [candidate.score or 0.0 for candidate in group.candidates]
 
 
 def _critic_scores(
-    bundle: Path | None, relation: str, source_field: str
-) -> Callable[["Table", "Group"], list[float] | None]:
+    table: "Table", bundle: Path | None, relation: str, source_field: str
+) -> Callable[["Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import Pair
     from cod3s.decode.request import check_source
 
+    source = table.text(source_field)
     generator = load(bundle)
     generator.require_relation(relation)
     judge = generator.judge
 
-    def scores(table: "Table", group: "Group") -> list[float]:
-        source = table.text(source_field)
+    def scores(group: "Group") -> list[float]:
         pairs = [
             Pair(relation, check_source(source(candidate.row)), check_source(candidate.text))
             for candidate in group.candidates

@@ -31,14 +31,17 @@ def train(
     preset: PresetOption = None,
     max_minutes: MinutesOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in the folder where it stopped.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue the run in the folder where it stopped; does nothing if it is finished."
+        ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
     Options that are not given come from the preset; the defaults shown are warm's.
-    Use --resume to continue a run that was killed.
+    Use --resume to continue a run that was killed; without it, a folder that holds a run is refused.
     """
     _require_training()
     if options.get("tensorboard"):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.corpus.manifest import FORMAT, NAME, InputFile, Manifest, check_format, load_manifest
+from cod3s.corpus.manifest import FORMAT, NAME, WORK, InputFile, Manifest, check_format, load_manifest
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import ShardTask
 from cod3s.corpus.split import Shard
@@ -29,7 +29,7 @@ class CorpusFolder:
 
     @property
     def work(self) -> Location:
-        return self.location / ".work"
+        return self.location / WORK
 
     @property
     def plan(self) -> Location:

@@ -17,6 +17,7 @@ from cod3s.files.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"
+WORK = ".work"  # what an unfinished corpus has instead
 _FEW_PAIRS = 10  # with fewer, a tenth rounds to none
 BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
@@ -127,9 +128,7 @@ def load_manifest(corpus: Location) -> Manifest:
     """The manifest of a corpus folder; a folder without it is not finished."""
     file = corpus / NAME
     if not file.exists():
-        raise Cod3sError(
-            f"there is no finished corpus in {corpus.url}", hint="run the same `cod3s prepare` again to resume"
-        )
+        raise _no_manifest(corpus)
     try:
         content = file.read_json()
         check_format(content.get("format"), corpus)
@@ -139,6 +138,18 @@ def load_manifest(corpus: Location) -> Manifest:
         return Manifest(config=config, inputs=inputs, relations=relations, **content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{file.url} is not a manifest of this format: {error}") from error
+
+
+def _no_manifest(corpus: Location) -> Cod3sError:
+    if (corpus / WORK).exists():
+        return Cod3sError(
+            f"the corpus in {corpus.url} is not finished", hint="run the same `cod3s prepare` again to resume"
+        )
+    is_file = corpus.exists() and not corpus.is_folder()
+    problem = (
+        f"{corpus.url} is a file, but a corpus is a folder" if is_file else f"there is no corpus in {corpus.url}"
+    )
+    return Cod3sError(problem, hint="make a corpus from pairs with `cod3s prepare pairs.tsv -o corpus`")
 
 
 def check_format(format_number: object, corpus: Location) -> None:

@@ -7,7 +7,7 @@ that was killed continues where it stopped and ends with the same bytes.
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, S
 from cod3s.corpus.sql import connect
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
+from cod3s.files.disk import spooled
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
 from cod3s.signatures import Code
@@ -52,7 +53,14 @@ def prepare(
     a different input or config is an error. `memory` limits DuckDB, which spills to disk beyond it.
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
-    files = find_files(paths)
+    with ExitStack() as copies:
+        files = find_files([copies.enter_context(spooled(path)) for path in paths])
+        return _prepare(run, files, output, config, stage)
+
+
+def _prepare(
+    run: "_Run", files: list[Location], output: str, config: PrepareConfig, stage: Stage
+) -> tuple[Manifest, bool]:
     with stage("checksums", len(files)) as progress:
         folder = CorpusFolder(locate(output), config, [_input_file(file, progress) for file in files])
     if manifest := folder.finished():

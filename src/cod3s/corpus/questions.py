@@ -14,8 +14,9 @@ from xml.parsers import expat
 
 from cod3s.errors import FileFormatError
 from cod3s.files.binary import refuse_binary
+from cod3s.files.disk import reason_of, spooled
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Location, locate
+from cod3s.files.locations import Location, locate_input
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""
@@ -33,8 +34,12 @@ class Question:
 
 
 def read_questions(path: str | Path) -> list[Question]:
-    """All questions of a file, in its order."""
-    file = locate(path)
+    """All questions of a file (`-` is standard input), in its order."""
+    with spooled(str(path)) as name:
+        return _read(locate_input(name))
+
+
+def _read(file: Location) -> list[Question]:
     start = file.start()
     refuse_binary(start, file.url)
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
@@ -66,7 +71,9 @@ def _read_jsonl(file: Location) -> Iterator[Question]:
                     layout = layout or _find_layout(record)
                     question = layout.question(record)
                 except (KeyError, ValueError, TypeError, RecursionError) as error:
-                    raise FileFormatError(f"{file.url}, line {number}: not a question; {_say(error)}") from error
+                    raise FileFormatError(
+                        f"{file.url}, line {number}: not a question; {reason_of(error)}"
+                    ) from error
                 yield question
 
 
@@ -115,10 +122,6 @@ def _direction(asked: Any) -> str:
     if asked not in ("cause", "effect"):
         raise ValueError(f"it must ask for cause or effect, not {asked!r}")
     return str(asked)
-
-
-def _say(error: Exception) -> str:
-    return f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _read_xml(file: Location) -> Iterator[Question]:

@@ -27,9 +27,9 @@ from cod3s.corpus.parsers import (
 from cod3s.corpus.relations import ORDERS
 from cod3s.corpus.sql import BATCH_ROWS
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.binary import refuse_binary
+from cod3s.files.binary import refuse_formats
 from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Location, locate
+from cod3s.files.locations import Location, locate_input
 
 PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 
@@ -61,7 +61,7 @@ class Reader:
         start = self.file.start()
         is_parquet = start.startswith(b"PAR1")
         if not is_parquet:
-            refuse_binary(start, self.file.url)
+            refuse_formats(start, self.file.url)  # a NUL byte makes a bad row, not a bad file
         for batch in self._parquet(tally) if is_parquet else self._text(tally):
             tally.read += len(batch)
             yield batch
@@ -174,11 +174,7 @@ def find_files(paths: Sequence[str]) -> list[Location]:
     """The files at `paths`; a folder stands for all files below it, in order of name."""
     files: list[Location] = []
     for path in paths:
-        if path == "-":
-            raise Cod3sError(
-                "pairs are read more than once, so they cannot come from a pipe", hint="save them to a file first"
-            )
-        location = locate(path)
+        location = locate_input(path)
         if not location.exists():
             raise Cod3sError(f"no file at {path}", hint="check the spelling; relative paths start at this folder")
         inside = location.files() if location.is_folder() else [location]

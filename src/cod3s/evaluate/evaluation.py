@@ -63,6 +63,7 @@ def evaluate(
     second_encoder: str = "static",
     preset: str = "",
     seed: int = SEED,
+    force: bool = False,
     remark: Callable[[str], None] = lambda _: None,
     stage: Stage = silent_stage,
 ) -> Summary:
@@ -71,8 +72,9 @@ def evaluate(
     `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, the default
     system and the paper's run, as far as the bundle (by default the one in the package) has their models.
     `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
-    there. `encoder` is only for outputs without a bundle, which has its own. `remark` gets lines for the
-    user, and `stage` shows how far each stage is.
+    there, and `force` replaces outputs that were made from different data, bundles or options. `encoder` is only
+    for outputs without a bundle, which has its own. `remark` gets lines for the user, and `stage` shows how far
+    each stage is.
     """
     if not sizes or min(sizes) < 1:
         raise UsageError(f"a set of {min(sizes, default=0)} answers cannot be scored", hint="--sets 3,10")
@@ -94,7 +96,8 @@ def evaluate(
             named = list(runnable(opened.generator, named, items, remark))
             folder = Path(output or stack.enter_context(TemporaryDirectory()))
             base = name_systems([DEFAULT_SYSTEM], preset or PAPER_PRESET, k=max(sizes), seed=seed)[0].options
-            check_run(folder, run_record(items, dict(opened.judges.settings), base))
+            run = run_record(items, dict(opened.judges.settings), base)
+            check_run(folder, folder / OUTPUTS, run, force=force)
             with stage("generating", len(named) * len(items.items)) as progress:
                 answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, progress=progress)
             judges, chosen = opened.judges, items

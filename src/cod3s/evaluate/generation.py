@@ -76,19 +76,22 @@ def runnable(
             yield named
 
 
-def check_run(folder: Path, run: dict[str, Any]) -> None:
-    """Record what the folder's outputs are made from; an error if it holds outputs made from something else."""
+def check_run(folder: Path, outputs: Path, run: dict[str, Any], *, force: bool = False) -> None:
+    """Record in `folder` what `outputs` are made from; those made from something else are an error.
+
+    With `force` they are removed instead.
+    """
     path = folder / RUN
-    if path.exists():
-        before = read_json(path)
-        differing = sorted(name for name in {*before, *run} if before.get(name) != run.get(name))
-        if differing:
-            raise Cod3sError(
-                f"{folder} contains outputs with different {' and '.join(differing)}",
-                hint="choose another folder, or remove this one",
-            )
-    else:
-        write_json(path, run)
+    before = read_json(path) if path.exists() else run
+    differing = sorted(name for name in {*before, *run} if before.get(name) != run.get(name))
+    if differing and not force:
+        raise Cod3sError(
+            f"{folder} contains outputs with different {' and '.join(differing)}",
+            hint="choose another folder, or add --force to replace them",
+        )
+    for file in outputs.glob("*.jsonl") if differing else ():
+        file.unlink()
+    write_json(path, run)
 
 
 def generate_outputs(

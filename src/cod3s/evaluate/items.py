@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from cod3s.corpus.questions import Question, read_questions
-from cod3s.errors import Cod3sError, FileFormatError, UsageError
-from cod3s.files.disk import open_text, sha256
-from cod3s.files.tables import Row, Table, kind_of, read_sentences
+from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.disk import display_name, open_text, sha256, spooled
+from cod3s.files.tables import Row, Table, guessed_kind, kind_of, read_sentences
 from cod3s.text import clean
 
 
@@ -53,23 +53,35 @@ class EvaluationData:
 
 def read_data(path: Path, relation: str = "") -> EvaluationData:
     """The items of `path`; `relation` is for sources whose file does not name it."""
-    if str(path) == "-":
-        raise UsageError(
-            "data is read more than once, so it cannot come from a pipe", hint="save it to a file first"
-        )
-    digest = sha256(path) if path.is_file() else ""
-    questions: tuple[Question, ...] = ()
-    kind = kind_of(path)
-    if kind and _has_sources(path, kind):
-        items = _read_table(path, kind, relation)
-    elif ".txt" in path.suffixes:
-        items = [Item(_known(relation, path), source) for source in read_sentences(path)]
-    else:
-        questions = tuple(read_questions(path))
-        items = [_asked(question) for question in questions]
+    with spooled(path) as file:
+        digest = sha256(file) if file.is_file() else ""
+        questions: tuple[Question, ...] = ()
+        kind = _guess(file) if str(path) == "-" else _kind(path)
+        if kind == "lines":
+            items = [Item(_known(relation, path), source) for source in read_sentences(file)]
+        elif kind and _has_sources(file, kind):
+            items = _read_table(file, kind, relation)
+        else:
+            questions = tuple(read_questions(file))
+            items = [_asked(question) for question in questions]
     if not items:
-        raise FileFormatError(f"{path} has no sources")
-    return EvaluationData(path.name, digest, tuple(items), questions)
+        raise FileFormatError(f"{display_name(path)} has no sources")
+    return EvaluationData(file.name, digest, tuple(items), questions)
+
+
+def _kind(path: Path) -> str | None:
+    """The kind of table that a file's name promises, or None if only its content says what it is."""
+    return "lines" if ".txt" in path.suffixes else kind_of(path)
+
+
+def _guess(path: Path) -> str | None:
+    """The same for standard input, which has no name: lines, unless they look like a table or like questions."""
+    with open_text(path) as stream:
+        first = next(stream, "").lstrip()
+    kind = guessed_kind(first)
+    if first.startswith("<"):
+        return None
+    return kind if kind == "jsonl" or _has_sources(path, kind) else "lines"
 
 
 def _asked(question: Question) -> Item:
@@ -80,14 +92,14 @@ def _asked(question: Question) -> Item:
 def _has_sources(path: Path, kind: str) -> bool:
     """Whether a table has sources rather than questions, by its header or its first JSON record."""
     with open_text(path) as stream:
-        table = Table(stream, str(path), kind)
+        table = Table(stream, display_name(path), kind)
         fields = table.header if kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
     return "source" in fields
 
 
 def _read_table(path: Path, kind: str, relation: str) -> list[Item]:
     with open_text(path) as stream:
-        table = Table(stream, str(path), kind)
+        table = Table(stream, display_name(path), kind)
         source, row_relation = table.text("source"), _optional(table, "relation")
         target = _optional(table, "target")
         return [
@@ -109,6 +121,7 @@ def _optional(table: Table, name: str) -> Callable[[Row], str]:
 def _known(relation: str, path: Path) -> str:
     if not relation:
         raise Cod3sError(
-            f"{path} does not name the relation of its sources", hint="add --relation effect or --relation cause"
+            f"{display_name(path)} does not name the relation of its sources",
+            hint="add --relation effect or --relation cause",
         )
     return relation

@@ -11,7 +11,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.files.disk import read_json_lines, write_json_lines
+from cod3s.files.disk import display_name, read_json_lines, write_json_lines
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean
 
@@ -25,11 +25,11 @@ def write_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
 
 def read_outputs(path: Path) -> list[AnswerSet]:
     """The answer sets of a file; a record without a system gets the name of the file."""
-    parse = partial(_answer_set, name=path.name.split(".")[0])
+    parse = partial(_answer_set, name=Path(display_name(path)).name.split(".")[0])
     hint = '{"source": "…", "relation": "effect", "answers": ["…", "…"]} is enough'
     sets = list(read_json_lines(path, parse, "a record of answers", hint))
     if not sets:
-        raise FileFormatError(f"{path} has no answers")
+        raise FileFormatError(f"{display_name(path)} has no answers")
     return sets
 
 

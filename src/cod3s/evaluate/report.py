@@ -45,7 +45,7 @@ class Sample:
 def write_report(
     folder: Path, summary: Summary, systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()
 ) -> None:
-    """Write the three files; outputs are already there, or somewhere else."""
+    """Write the three files, the page last; outputs are already there, or somewhere else."""
     title, line, tables = f"Evaluation on {summary.data['name']}", report_line(summary), all_tables(summary)
     write_json(folder / METRICS, summary.record())
     lines = [f"# {title}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]

@@ -26,6 +26,7 @@ from cod3s.files.disk import write_json, write_text
 from cod3s.options import SEED
 
 SYSTEM = "cod3s-mmi-mmi"
+PAGE = "sweep.html"  # written last: it marks a finished sweep
 FIGURES = ("semantic", "bleu2", "relevance", "backward_pmi", "in_bin", "hamming")
 
 Axes = Mapping[str, Sequence[float]]
@@ -100,9 +101,13 @@ def sweep(
     base: DecodeConfig,
     grid: bool = False,
     seed: int = SEED,
+    force: bool = False,
     progress: Progress = lambda _: None,
 ) -> Sweep:
-    """Generate with every setting, or read what exists, and score everything."""
+    """Generate with every setting, or read what exists, and score everything.
+
+    `force` replaces outputs in `folder` that were made from different data, bundles or options.
+    """
     judges = next(iter(bundles.values())).judges
     settings = plan(list(bundles), axes, base, grid)
     for opened in bundles.values():
@@ -112,8 +117,9 @@ def sweep(
     for name, opened in bundles.items():
         of_bundle = [setting for setting in settings if setting.bundle == name]
         named = [Named(setting.name, SYSTEM, base.with_values(**_options(setting))) for setting in of_bundle]
-        check_run(folder / OUTPUTS / name, run_record(data, dict(opened.judges.settings), base))
-        written = generate_outputs(opened.generator, data, named, folder / OUTPUTS / name, progress=progress)
+        outputs = folder / OUTPUTS / name
+        check_run(outputs, outputs, run_record(data, dict(opened.judges.settings), base), force=force)
+        written = generate_outputs(opened.generator, data, named, outputs, progress=progress)
         signs_alike = opened.judges.encoder.id == judges.encoder.id
         judged = replace(judges, code=opened.judges.code if signs_alike else None)
         summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed))
@@ -143,7 +149,7 @@ def write_sweep(folder: Path, swept: Sweep) -> None:
         title="Sweep", line=swept.line, settings=swept.settings, tables=[table], plots=sweep_plots(swept)
     )
     write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{swept.line}\n")
-    write_text(folder / "sweep.html", page)
+    write_text(folder / PAGE, page)
 
 
 def sweep_table(swept: Sweep) -> Table:

@@ -22,11 +22,13 @@ from cod3s.files.byte_streams import CountedBytes, open_unpacked
 from cod3s.files.lock import sole_writer
 
 Record = TypeVar("Record")
+AnyPath = TypeVar("AnyPath", str, Path)
 
 MAX_JSON_BYTES = 1 << 26
 """The largest tokenizers have half as much."""
 MAX_LINE_BYTES = 1 << 24
 """A line of text or a record; the limit keeps memory flat for any file, even for a decompression bomb."""
+_STANDARD_INPUT = "standard input"
 
 
 def cache_folder() -> Path:
@@ -70,7 +72,7 @@ def require_new(output: Path, force: bool) -> None:
     """Raise an error if `output` already exists, unless it may be replaced (`--force`)."""
     if force or not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
-    raise Cod3sError(f"{output} exists already", hint="add --force to replace it, or choose another name")
+    raise Cod3sError(f"{output} already exists", hint="add --force to replace it, or choose another name")
 
 
 @contextmanager
@@ -218,8 +220,31 @@ def read_json_lines(path: Path, parse: Callable[[Any], Record], what: str, hint:
             try:
                 record = parse(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise FileFormatError(f"{path}, line {number}: not {what} ({error!r})", hint=hint) from error
+                name = display_name(path)
+                raise FileFormatError(
+                    f"{name}, line {number}: not {what} ({reason_of(error)})", hint=hint
+                ) from error
             yield record
+
+
+def reason_of(error: Exception) -> str:
+    """Why a JSON record could not be parsed, in plain words."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON: {error.msg}"
+    return f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+@contextmanager
+def spooled(path: AnyPath) -> Iterator[AnyPath]:
+    """`path` itself or, for `-`, a temporary copy of standard input, for data that is read more than once."""
+    if str(path) != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="cod3s-") as folder:
+        copy = Path(folder) / _STANDARD_INPUT
+        with copy.open("wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield type(path)(copy)
 
 
 @contextmanager
@@ -251,9 +276,9 @@ def open_text(
             binary.close()
 
 
-def display_name(path: Path) -> str:
-    """What messages call a file: its path, or standard input for `-`."""
-    return "standard input" if str(path) == "-" else str(path)
+def display_name(path: str | Path) -> str:
+    """What messages call a file: its path, or standard input for `-` and for a copy of it."""
+    return _STANDARD_INPUT if str(path) == "-" or Path(path).name == _STANDARD_INPUT else str(path)
 
 
 def _umask() -> int:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.binary import START_BYTES
-from cod3s.files.disk import MAX_JSON_BYTES, parse_json, stream_sha256
+from cod3s.files.disk import MAX_JSON_BYTES, display_name, parse_json, stream_sha256
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,12 @@ def locate(url: str | Path) -> Location:
     if "://" not in url:
         return Location(str(Path(url).absolute()), url)
     return Location(_from_uri(url)[1], url)
+
+
+def locate_input(url: str | Path) -> Location:
+    """The location of a file to read, with the name that messages have for it."""
+    location = locate(url)
+    return replace(location, url=display_name(location.url)) if location.local else location
 
 
 def _root(url: str) -> str:

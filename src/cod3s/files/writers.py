@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from cod3s.errors import UsageError, require
 from cod3s.files.disk import replaced_file
 
 WRITTEN = (".parquet", ".tsv", ".csv", ".jsonl")
+_COMPRESSED = (".gz", ".zst")
 Row = Sequence[str]
 Write = Callable[[Sequence[Row]], None]
 
@@ -20,12 +22,13 @@ _ROWS_PER_GROUP = 1 << 16
 
 def check_output_format(path: Path) -> str:
     """The format that the name of an output file asks for; a name that asks for none is an error."""
-    kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if kind not in WRITTEN or (kind == ".parquet" and path.suffix == ".gz"):
+    is_compressed = path.suffix in _COMPRESSED
+    kind = path.with_suffix("").suffix if is_compressed else path.suffix
+    if kind not in WRITTEN or (kind == ".parquet" and is_compressed):
         ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
         raise UsageError(
             f"{path.name} has {ending}, so its format is not known",
-            hint="name it .parquet, .tsv, .csv or .jsonl; the last three also with .gz",
+            hint="name it .parquet, .tsv, .csv or .jsonl; the last three also with .gz or .zst",
         )
     return kind
 
@@ -39,7 +42,7 @@ def replaced_table(path: Path, columns: Sequence[str]) -> Iterator[Write]:
             with _parquet(partial, columns) as write:
                 yield write
         else:
-            with _text(partial, kind, columns, compressed=path.suffix == ".gz") as write:
+            with _text(partial, kind, columns, path.suffix) as write:
                 yield write
 
 
@@ -62,15 +65,22 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Write]:
 
 
 @contextmanager
-def _text(path: Path, kind: str, columns: Sequence[str], *, compressed: bool) -> Iterator[Write]:
-    with path.open("wb") as raw:
-        # Without a name and a time, equal rows give equal bytes.
-        binary = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if compressed else raw
-        with io.TextIOWrapper(binary, encoding="utf-8", newline="") as stream:
-            line = {".tsv": _tsv_line, ".csv": _csv_line}.get(kind)
-            if line:
-                stream.write(line(columns))
-            yield lambda rows: stream.writelines(line(row) if line else _json_line(columns, row) for row in rows)
+def _text(path: Path, kind: str, columns: Sequence[str], suffix: str) -> Iterator[Write]:
+    with (
+        path.open("wb") as raw,
+        io.TextIOWrapper(_compressed(raw, suffix), encoding="utf-8", newline="") as stream,
+    ):
+        line = {".tsv": _tsv_line, ".csv": _csv_line}.get(kind)
+        if line:
+            stream.write(line(columns))
+        yield lambda rows: stream.writelines(line(row) if line else _json_line(columns, row) for row in rows)
+
+
+def _compressed(raw: BinaryIO, suffix: str) -> Any:
+    """A stream that packs what is written to it, if the file's name ends in .gz or .zst; else `raw` itself."""
+    if suffix == ".gz":
+        return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # without a name and a time: equal rows, equal bytes
+    return require("zstandard", "corpus").ZstdCompressor().stream_writer(raw) if suffix == ".zst" else raw
 
 
 def _tsv_line(cells: Row) -> str:

@@ -217,11 +217,18 @@ def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np
     return nearest
 
 
+def _shortage(chosen: int, candidates: int) -> str:
+    """Why fewer than k were chosen."""
+    if chosen < candidates:
+        return f"only {chosen} of {candidates} candidates differ"
+    return "there was only 1 candidate" if candidates == 1 else f"there were only {candidates} candidates"
+
+
 def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str, ...]:
     if not len(rows):
         return ("there was nothing to select",)
     if len(rows) < k:
-        return (f"only {len(rows)} of {k} candidates differ",)
+        return (_shortage(len(rows), len(packed)),)
     apart = keep_apart(packed[rows], min_hamming).kept
     if len(apart) < len(rows):
         return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others are closer",)

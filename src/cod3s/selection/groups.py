@@ -50,11 +50,21 @@ def _guess(first: str, text_field: str | None) -> str:
 def read_groups(
     table: Table, *, text_field: str | None, score_field: str | None = None, group_by: str | None = None
 ) -> Iterator[Group]:
-    """The candidates, a group of neighbours at a time; without `group_by` all of them are a single group."""
+    """The candidates, a group of neighbours at a time; without `group_by` all of them are a single group.
+
+    A field that the table does not have is an error at once, before the first group is asked for.
+    """
     candidates = _read(table, text_field, score_field)
     if group_by is None:
-        yield Group(None, tuple(candidates))
-        return
+        return _single(candidates)
+    return _grouped(candidates, table, group_by)
+
+
+def _single(candidates: Iterator[Candidate]) -> Iterator[Group]:
+    yield Group(None, tuple(candidates))
+
+
+def _grouped(candidates: Iterator[Candidate], table: Table, group_by: str) -> Iterator[Group]:
     value = table.field(group_by)
 
     def key(candidate: Candidate) -> Any:
@@ -63,16 +73,17 @@ def read_groups(
             raise FileFormatError(f"{table.name}, line {candidate.row.line}: nothing in a field {group_by!r}")
         return group
 
-    for group, members in groupby(candidates, key):
-        yield Group(group, tuple(members))
+    return (Group(group, tuple(members)) for group, members in groupby(candidates, key))
 
 
 def _read(table: Table, text_field: str | None, score_field: str | None) -> Iterator[Candidate]:
     bare = table.kind == "lines" and text_field is None
     text = (lambda row: row.record) if bare else table.text(text_field or "text")
     score = None if score_field is None else table.field(score_field)
-    for row in table:
-        yield Candidate(text(row), None if score is None else _number(score(row), row, table, score_field), row)
+    return (
+        Candidate(text(row), None if score is None else _number(score(row), row, table, score_field), row)
+        for row in table
+    )
 
 
 def _number(value: Any, row: Row, table: Table, field: str | None) -> float:

@@ -32,8 +32,8 @@ class TrainConfig:
     init: str = _model(
         "",
         "Start from a pretrained model and set the shape: a folder of a causal language model (Llama or GPT-2 "
-        "family), a bundle of one (default: the one in the package), or a folder or Hugging Face name of a BART, "
-        "T5 or Marian model.",
+        "family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name of a "
+        "BART, T5 or Marian model.",
     )
     lora_rank: int = _model(
         0, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
@@ -54,8 +54,8 @@ class TrainConfig:
     )
     roles: tuple[str, ...] = _data(
         SHARED_ROLES,
-        "The roles to learn, of plain, signature, sentence and inverse, each maybe with the share of the pairs "
-        "that it sees per epoch: plain:0.5,sentence.",
+        "The roles to learn, of plain, signature, sentence and inverse, each optionally followed by the share of "
+        "the pairs that it sees per epoch: plain:0.5,sentence.",
     )
     shares: tuple[float, ...] = ()  # in the order of roles, as --roles gives them; 1 each if empty
     corpora: dict[str, float] = _data(  # noqa: RUF009 - makes a field

@@ -53,7 +53,9 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
                 shutil.copyfile(corpus / relation.bins.name, output / "bins" / f"{name}.sqlite")
         return
     if not resume:
-        raise Cod3sError(f"{output} already holds a run", hint="add --resume, or choose another folder")
+        raise Cod3sError(
+            f"{output} already holds a run", hint="add --resume to continue it, or choose another folder"
+        )
     before = read_json(path)
     # Options that a later version added have their defaults.
     before["config"] = {**TrainConfig().record(), **before["config"]}

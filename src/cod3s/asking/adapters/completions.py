@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from cod3s.asking.diversified import Tokens
-from cod3s.errors import Cod3sError, require
+from cod3s.errors import Cod3sError, UsageError, require
 
 _HINTS = {
     400: "the server does not accept these settings for this model; see its message",
@@ -73,6 +73,13 @@ class CompletionServer:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False, compare=False)
     _numbers: "count[int]" = field(default_factory=count, repr=False, compare=False)
     _ledger: _Ledger = field(default_factory=_Ledger, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not re.match(r"https?://", self.url):
+            raise UsageError(
+                f"the address {self.url!r} does not start with http:// or https://",
+                hint=f"write http://{self.url.rpartition('://')[2]}",
+            )
 
     def __call__(self, prompt: str) -> list[str] | list[tuple[str, float]]:
         try:

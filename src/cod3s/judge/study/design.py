@@ -1,6 +1,7 @@
 """Make a study folder from output files, gold questions and the choices of a design."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -11,7 +12,7 @@ from cod3s.corpus.questions import read_questions
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import UsageError, did_you_mean
 from cod3s.evaluate.outputs import output_files, read_systems
-from cod3s.files.disk import sha256
+from cod3s.files.disk import sha256, spooled
 from cod3s.judge.study.folder import CHECK, Exclusion, Item, Study, write_study
 from cod3s.judge.study.identities import new_code, new_id, new_token, timestamp, token_hash
 from cod3s.judge.study.statements import Systems, answer_items, attention_checks, choose_questions, gold_items, mix
@@ -82,7 +83,14 @@ def raters_needed(study: Study, items: Sequence[Item]) -> int:
 
 
 def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
-    """Write the study of `outputs` into `folder`."""
+    """Write the study of `outputs` into `folder`; `-` is standard input."""
+    with ExitStack() as copies:
+        files = [copies.enter_context(spooled(path)) for path in outputs]
+        gold = copies.enter_context(spooled(questions)) if questions else None
+        return _make_study(folder, files, gold, design)
+
+
+def _make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
     systems = read_systems(outputs)
     templates = {**TEMPLATES, **(design.templates or {})}
     answers = answer_items(systems, templates, _tops(systems, design.top or {"": DEFAULT_TOP}))

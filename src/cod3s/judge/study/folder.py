@@ -111,7 +111,10 @@ class Rating:
 def write_study(folder: Path, study: Study, items: Sequence[Item]) -> None:
     """Write a new study folder, all or nothing; an error if the folder is not empty."""
     if folder.exists() and any(folder.iterdir()):
-        raise Cod3sError(f"{folder} is not empty", hint="choose a new folder: a study cannot be overwritten")
+        raise Cod3sError(
+            f"{folder} is not empty",
+            hint="a study is never replaced, because of its ratings: name another folder, or delete this one",
+        )
     with replaced_folder(folder) as unfinished:
         write_json(unfinished / STUDY_FILE, asdict(study))
         write_json_lines(unfinished / ITEMS_FILE, map(asdict, items))
