@@ -558,6 +558,7 @@ def test_wrong_calls_end_with_a_way_out(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
+    assert "as many answers as bins that were named (1), not k (10)" in done.stderr
 
 def test_generation_loads_no_torch(tiny_bundle: TinyBundle, cod3s: Run, tmp_path: Path) -> None:
     """The base install has none: a module that cannot be imported stands in its place."""

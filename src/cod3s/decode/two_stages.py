@@ -13,6 +13,8 @@ from cod3s.decode.signatures import choose_signatures
 from cod3s.records import Answer, AnswerMade, ChosenSignature, SignaturesChosen
 from cod3s.signatures.signer import Signer
 
+_SHOW_ALL = "`cod3s generate --all`, or drop=False, shows them"
+
 
 def with_auto_decided(models: Models, batch: Batch) -> Batch:
     """The batch with every `auto` among its options decided; remarks say what the models do not allow."""
@@ -94,16 +96,19 @@ class AnswerChoice:
         return answers
 
     def add_remarks(self) -> None:
-        """Say how many bins gave no answer, and why, and how many answers were implausible."""
+        """Say if k played no part, how many bins gave no answer and why, and how many answers were implausible."""
         config, remarks = self._batch.config, self._batch.remarks[self._position]
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
-        wanted = min(config.k, self._bins) if self._batch.wanted[self._position] is None else self._bins
+        wanted = self._bins if named else min(config.k, self._bins)
         if (empty := wanted - self._filled - self._unsuitable) > 0:
             why = "faithful or new" if config.faithful == "filter" else "new"
+        named = self._batch.wanted[self._position] is not None
+        if named and self._bins != config.k:
+            remarks.append(f"as many answers as bins that were named ({self._bins}), not k ({config.k})")
             remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")
         if self._implausible:
-            remarks.append(f"left out {self._implausible} implausible answers; --all shows them")
+            remarks.append(f"left out {self._implausible} implausible answers; {_SHOW_ALL}")
 
 
 def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:
