@@ -154,7 +154,13 @@ class ResultSet(Generic[Item]):
     def _repr_html_(self) -> str:
         """The notebook view: each text next to its signature, drawn as a bar with a dark cell per 1."""
         rows = "".join(_html_row(number, item) for number, item in enumerate(self._all(), 1))
-        return f"<table><caption>{escape(self._title())}</caption>{rows}</table>"
+        return f"<table><caption>{escape(self._title())}</caption>{head}{rows}</table>"
+
+    @property
+    def figure_name(self) -> str:
+        """What `figure_of` gives for these items, as the heading of a column."""
+        judged = any(getattr(item, "plausibility", None) is not None for item in self._all())
+        return "critic" if judged else "score"
 
     def _title(self) -> str:
         return f"{len(self)} items"
@@ -165,6 +171,7 @@ class ResultSet(Generic[Item]):
 
     def _with(self, items: Sequence[Item]) -> Any:
         """The same set with other items."""
+        head = f"<tr><th>#</th><th>text</th><th>{self.figure_name}</th><th>signature</th></tr>"
         return replace(self, **{self._items: items})  # type: ignore[type-var]
 
 
@@ -177,8 +184,14 @@ def _html_row(number: int, item: Any) -> str:
         for bit in item.signature
     )
     bar = f'<span title="{escape(medoid)}">{bits}</span>'
-    score = "" if (value := getattr(item, "score", None)) is None else f"{value:.3f}"
-    return f"<tr><td>{number}</td>{''.join(map(cell.format, (escape(item.text), score, bar)))}</tr>"
+    return f"<tr><td>{number}</td>{''.join(map(cell.format, (escape(item.text), figure_of(item), bar)))}</tr>"
+
+
+def figure_of(item: Any) -> str:
+    """What tables show beside an item's text: the critic's probability or, without a critic, the score."""
+    if (plausibility := getattr(item, "plausibility", None)) is not None:
+        return f"{plausibility:.2f}"
+    return "" if (score := getattr(item, "score", None)) is None else f"{score:.3f}"
 
 
 @dataclass(frozen=True, repr=False)
