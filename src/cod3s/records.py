@@ -89,8 +89,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class StageStarted:
+    """An event of a stream that was asked for its stages: what is done next, and in how many bins."""
+
+    name: str  # choosing bins, writing, choosing answers
+    bins: int = 0  # 0 before they are chosen, and for systems without bins
+
+    def __str__(self) -> str:
+        places = f" in {self.bins} bin{'s' if self.bins > 1 else ''}" if self.bins else ""
+        return f"{self.name}{places}"
+
+
+@dataclass(frozen=True)
 class SignaturesChosen:
-    """The first event of a stream of answers: the bins to write in, in their order."""
+    """An event of a stream, before the first answer: the bins that answers come from, in their order."""
 
     signatures: tuple[ChosenSignature, ...]
 
@@ -153,6 +165,7 @@ class ResultSet(Generic[Item]):
 
     def _repr_html_(self) -> str:
         """The notebook view: each text next to its signature, drawn as a bar with a dark cell per 1."""
+        head = f"<tr><th>#</th><th>text</th><th>{self.figure_name}</th><th>signature</th></tr>"
         rows = "".join(_html_row(number, item) for number, item in enumerate(self._all(), 1))
         return f"<table><caption>{escape(self._title())}</caption>{head}{rows}</table>"
 
@@ -171,7 +184,6 @@ class ResultSet(Generic[Item]):
 
     def _with(self, items: Sequence[Item]) -> Any:
         """The same set with other items."""
-        head = f"<tr><th>#</th><th>text</th><th>{self.figure_name}</th><th>signature</th></tr>"
         return replace(self, **{self._items: items})  # type: ignore[type-var]
 
 
@@ -212,3 +224,7 @@ class AnswerSet(ResultSet[Answer]):
 
     def _title(self) -> str:
         return f"{len(self)} answers, {self.relation} of {self.source!r}, by {self.system}"
+
+
+Event = StageStarted | SignaturesChosen | AnswerMade | AnswerSet
+"""What a stream of answers consists of."""
