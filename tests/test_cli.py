@@ -1,12 +1,15 @@
 """The command line as a user meets it: its output and exit codes, in a process of its own where that matters."""
 
+import fcntl
 import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,26 +92,70 @@ def test_a_dash_is_standard_input(cod3s: Run) -> None:
     ]
 
 
-@pytest.mark.parametrize("slow", ["typer", "wordllama"])
-def test_ctrl_c_ends_in_silence(slow: str, tmp_path: Path) -> None:
-    """While the command line is being imported as well as when it works: a module that sleeps stands for both."""
-    (tmp_path / f"{slow}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+def start_interruptible(folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """The command line in a process of its own; modules in `folder` take the place of installed ones."""
     # Background shells ignore SIGINT, and so would what they start.
     start = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     start += "runpy.run_module('cod3s', run_name='__main__')"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, "sign", "It rained.", "--encoder", "static"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
+    return subprocess.Popen(
+        [sys.executable, "-c", start, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT / 'src'}"},
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    while not (tmp_path / "here").exists():
+
+
+def interrupt_when(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
+    """The exit code and what was printed by a process that gets Ctrl-C as soon as it is ready for it."""
+    while not ready():
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)
-    assert (process.returncode, out, error) == (130, b"", b"")
+    return process.returncode, out, error
+
+
+@pytest.mark.parametrize(
+    ("slow", "arguments"),
+    [
+        ("typer", ("sign", "It rained.")),
+        ("wordllama", ("sign", "It rained.", "--encoder", "static")),
+        ("ctranslate2", ("generate", "effect", "it rained")),
+        ("fastapi", ("serve", "--port", "0")),
+    ],
+)
+def test_ctrl_c_ends_in_silence(slow: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """While the command line is being imported as well as when it works: a module that sleeps stands for both."""
+    (tmp_path / f"{slow}.py").write_text("import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    process = start_interruptible(tmp_path, *arguments)
+    assert interrupt_when((tmp_path / "here").exists, process) == (130, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        (("select", "-", "-k", "1"), b"It rained.\n"),
+        (("run", "effect"), b":k 2\n"),
+        (("critic", "score", "-"), b"source\ttarget\nit rained\tthe road was wet\n"),
+    ],
+)
+def test_ctrl_c_ends_in_silence_while_more_input_is_awaited(
+    arguments: tuple[str, ...], first: bytes, tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, first)
+        process = start_interruptible(tmp_path, *arguments, stdin=reading)
+
+        def was_read() -> bool:
+            return fcntl.ioctl(reading, termios.FIONREAD, bytes(4)) == bytes(4)
+
+        assert interrupt_when(was_read, process) == (130, b"", b"")
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "🙂", "Ой, всё.", "tab\there\x07", "a\u2028b"])

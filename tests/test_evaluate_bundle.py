@@ -312,6 +312,7 @@ def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(
         (["evaluate", "missing.xml", "-o", "report"], "missing.xml", 1),
         (["evaluate", "-", "-o", "report"], "standard input has no sources", 1),
         (["sweep", "data.tsv", "-o", "s", "--min-hamming", "a"], "takes numbers", 2),
+        (["sweep", "data.tsv", "-o", "s", "-k", "1001"], "equal to 1000", 2),
     ],
 )
 def test_wrong_calls_say_the_way_out(

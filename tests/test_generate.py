@@ -470,7 +470,7 @@ def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> N
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines if "answer" in line] == [["#", "answer", "score"]]
     assert sum(line.split()[:1] in (["1"], ["2"], ["3"]) for line in lines) == 3
-    assert sum(bool(line.strip()) for line in lines) == 7  # title, header, rule, three answers, settings
+    assert sum(bool(line.strip()) for line in lines) == 8  # title, header, rule, three answers, order, settings
     found = load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)
     narrow = here(*arguments, COLUMNS="40").stdout
     assert max(map(len, narrow.splitlines())) <= 40
@@ -480,18 +480,42 @@ def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> N
     assert all(answer.signature in verbose for answer in found), "a signature is never broken"
 
 
+@pytest.mark.parametrize(
+    ("options", "order"),
+    [
+        ((), "best-fitting bin first"),
+        (("--signature", "01001110", "--signature", "11110000"), "that of the bins that you named"),
+        (("--system", "s2s"), "best score first"),
+    ],
+    ids=["inferred bins", "named bins", "one stage"],
+)
+def test_the_table_says_in_which_order_the_answers_are(
+    options: tuple[str, ...], order: str, here: Run, tiny_bundle: TinyBundle
+) -> None:
+    done = here("generate", "effect", SOURCES[0], "-k", "2", "--bundle", tiny_bundle.small, *options)
+    assert f"order: {order}\nsystem " in done.stdout
+
+
 def test_standard_input_can_be_given_as_a_source(here: Run, tiny_bundle: TinyBundle) -> None:
     options = ("-k", "1", "--bundle", tiny_bundle.small, "--json")
     done = here("generate", "effect", "it rained", "-", *options, stdin="the bus was late\n\nhe slept\n")
     sources = [json.loads(line)["source"] for line in done.stdout.splitlines()]
     assert sources == ["it rained", "the bus was late", "he slept"]
+    table = here("generate", "effect", "-", "--column", "text", *options, stdin="id\ttext\n7\tit rained\n")
+    assert [json.loads(line)["source"] for line in table.stdout.splitlines()] == ["it rained"]
 
 
 def test_many_answers_are_announced(here: Run, tiny_bundle: TinyBundle) -> None:
     options = ("--bundle", tiny_bundle.small, "--beam", "1", "--max-tokens", "2", "--json")
     done = here("generate", "effect", SOURCES[0], "-k", "120", *options)
     assert done.returncode == 0, done.stderr
-    assert "120 answers per source take about 12 times as long as 10" in done.stderr
+    assert "120 answers per source (1000 is the most) take at least 0.4 minutes, estimated from ten" in done.stderr
+
+
+def test_help_names_the_systems_that_every_bundle_can_run(here: Run) -> None:
+    done = here("generate", "--help")
+    assert "s2s-sigs" in done.stdout
+    assert "dpc" not in done.stdout
 
 
 REACHED = [
@@ -534,6 +558,7 @@ def test_like_writes_in_the_bin_of_a_sentence(here: Run, tiny_bundle: TinyBundle
     done = here("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
     (answer,) = json.loads(done.stdout)["answers"]
     assert [answer["signature"]] == generator.signer.signatures([like])
+    assert "as many answers as bins that were named (1), not k (10)" in done.stderr
 
 
 WRONG_CALLS = [
@@ -546,6 +571,7 @@ WRONG_CALLS = [
     (["effect", "x", "--system", "cod3s-mmi-mni"], 2, "did you mean 'cod3s-mmi-mmi'?"),
     (["the alarm rang"], 2, "'the alarm rang' is not a relation; the bundle small has"),
     (["the alarm rang"], 2, 'cod3s generate effect "the alarm rang"'),
+    (["the alarm rang", "cause"], 2, 'put the relation first: cod3s generate cause "the alarm rang"'),
 ]
 
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -158,5 +158,15 @@ def test_the_notebook_view_escapes_everything_and_runs_nothing() -> None:
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
     assert "he said &quot;tea&quot;" in page
-    assert page.count("<tr>") == 4
+    assert page.count("<tr>") == 5  # with the headings
     assert page.count("#246") == 2 + 2 + 4  # a dark cell per 1 of the signatures
+
+
+def test_the_notebook_view_shows_the_figures_of_the_terminal() -> None:
+    """A critic's probability if there is one, otherwise the score."""
+    assert "<th>score</th>" in ANSWERS._repr_html_()
+    assert "-1.000" in ANSWERS._repr_html_()
+    judged = replace(ANSWERS, answers=(replace(ANSWERS[0], plausibility=0.625),))._repr_html_()
+    assert "<th>critic</th>" in judged
+    assert "0.62" in judged
+    assert "-1.000" not in judged

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from select import select
 
 import pytest
 
@@ -71,16 +72,78 @@ def test_an_unknown_relation_ends_with_two(talk) -> None:
     assert "did you mean 'effect'?" in done.stderr
 
 
-def test_on_a_terminal_generate_shows_answers_while_they_are_made(tiny_bundle: TinyBundle) -> None:
-    """What is shown in between goes to stderr, here a pseudo-terminal; stdout has only the table."""
-    master, slave = os.openpty()
-    command = [sys.executable, "-m", "cod3s", "generate", "effect", SOURCES[0], "-k", "3"]
-    done = subprocess.run(
-        [*command, "--bundle", str(tiny_bundle.small)], stdout=subprocess.PIPE, stderr=slave, check=True
-    )
-    os.close(slave)
-    shown = os.read(master, 65_536).decode()
-    os.close(master)
-    assert "choosing bins" in shown
-    assert "   1   " in shown
-    assert done.stdout.decode().startswith(f"effect of: {SOURCES[0]}")
+def test_very_many_answers_are_announced(talk) -> None:
+    done = talk(":k 200", arguments=("effect", "-k", "1000"))
+    assert "1000 answers per source (1000 is the most) take at least 3.3 minutes" in done.stderr
+    assert "200 answers per source (1000 is the most) take at least 0.7 minutes" in done.stderr
+
+
+class Terminal:
+    """The command line on a pseudo-terminal, which shows what it prints and types for it."""
+
+    def __init__(self, *arguments: str, **streams: int) -> None:
+        self._master, slave = os.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cod3s", *arguments],
+            **{"stdin": slave, "stdout": slave, "stderr": slave, **streams},
+            env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(slave)
+
+    def type_after(self, awaited: str, line: str) -> None:
+        """Type a line as soon as the terminal shows `awaited` at the end."""
+        while not self.shown.endswith(awaited):
+            assert self._read(), self.shown
+        os.write(self._master, f"{line}\n".encode())
+        self.shown += line  # so that the same prompt is awaited again
+
+    def finish(self) -> int:
+        """The exit code; all that was shown is in `shown`."""
+        while self._read():
+            pass
+        os.close(self._master)
+        return self.process.wait(timeout=60)
+
+    def _read(self) -> bool:
+        assert select([self._master], [], [], 120)[0], f"nothing more came after {self.shown}"
+        try:
+            self.shown += (more := os.read(self._master, 65_536)).decode()
+        except OSError:  # the other end was closed
+            return False
+        return bool(more)
+
+
+def test_on_a_terminal_run_prompts_for_sentences_and_commands(tiny_bundle: TinyBundle) -> None:
+    terminal = Terminal("run", "effect", "-k", "2", "--bundle", str(tiny_bundle.small))
+    terminal.type_after("effect> ", ":cause")
+    terminal.type_after("cause> ", ":k many")
+    terminal.type_after("cause> ", ":k 1")
+    terminal.type_after("cause> ", SOURCES[0])
+    terminal.type_after("cause> ", ":quit")
+    assert terminal.finish() == 0
+    assert "type a sentence to get its effects; :help lists the commands" in terminal.shown
+    assert ":k takes a number from 1 to 1000, not 'many'" in terminal.shown
+    assert "\n  1  " in terminal.shown.replace("\x1b[2K", "\n")
+    assert "  2  " not in terminal.shown
+    stages = ["opening the model …", "choosing bins …", "writing in 1 bin …", "choosing answers …"]
+    assert all(stage in terminal.shown for stage in stages)
+    assert terminal.shown.count("\x1b[?25l") == terminal.shown.count("\x1b[?25h")  # the cursor is there again
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["table", "json"])
+def test_on_a_terminal_generate_shows_its_stages_and_answers_while_they_are_made(
+    more: tuple[str, ...], tiny_bundle: TinyBundle
+) -> None:
+    """What is shown in between goes to stderr, here a terminal; stdout has only the result."""
+    options = ("-k", "3", "--bins-per-answer", "2", "--bundle", str(tiny_bundle.small))
+    terminal = Terminal("generate", "effect", SOURCES[0], *options, *more, stdout=subprocess.PIPE)
+    assert terminal.finish() == 0
+    assert terminal.process.stdout
+    result = terminal.process.stdout.read().decode()
+    events = ["opening the model …", "choosing bins …", "writing in 6 bins …", "choosing answers …", "   1   "]
+    places = [terminal.shown.find(event) for event in events]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert "0/1" not in terminal.shown  # a bar that jumps from nothing to all
+    assert result.startswith('{"source"' if more else f"effect of: {SOURCES[0]}")

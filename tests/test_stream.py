@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError, SentenceError
-from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen, StageStarted
 from tiny_bundle import SOURCES, TinyBundle
 
 QUICK = DecodeConfig(k=5, signature_beam=20, beam=6, samples=6, max_tokens=12, baseline_beam=6)
@@ -81,6 +81,36 @@ def test_signatures_come_before_any_sentence_is_written(generator: Generator) ->
     first = next(generator.stream(SOURCES[0], "effect", options=long))
     assert isinstance(first, SignaturesChosen)
     assert len(first.signatures) > 100
+
+
+SPARE = QUICK.with_values(k=2, bins_per_answer=2)
+STAGES = [
+    (
+        QUICK.with_values(k=3),
+        "cod3s",
+        ["choosing bins", "writing in 2 bins", "choosing answers", "writing in 1 bin"],
+    ),
+    (SPARE, "cod3s", ["choosing bins", "writing in 4 bins", "choosing answers"]),
+    (QUICK, "s2s", ["writing"]),
+]
+
+
+@pytest.mark.parametrize(("options", "system", "wanted"), STAGES, ids=["groups", "spare bins", "one stage"])
+def test_each_stage_is_told_before_it_begins_to_those_who_ask(
+    options: DecodeConfig, system: str, wanted: list[str], generator: Generator
+) -> None:
+    events = list(generator.stream(SOURCES[0], "effect", system=system, options=options, group=2, stages=True))
+    stages = [str(event) for event in events if isinstance(event, StageStarted)]
+    assert list(dict.fromkeys(stages)) == wanted
+    assert isinstance(events[0], StageStarted)
+    others = [event for event in events if not isinstance(event, StageStarted)]
+    assert others == list(generator.stream(SOURCES[0], "effect", system=system, options=options, group=2))
+
+
+def test_the_stages_of_spare_bins_come_before_the_signatures(generator: Generator) -> None:
+    """Which bins give answers is known only at the end: until then, the stages are all there is."""
+    names = [type(event) for event in generator.stream(SOURCES[0], "effect", options=SPARE, stages=True)]
+    assert names[:4] == [StageStarted] * 3 + [SignaturesChosen]
 
 
 def test_signatures_of_the_user_are_the_bins_of_the_stream(generator: Generator) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -186,6 +188,17 @@ def test_empty_bins_are_blamed_on_what_emptied_them() -> None:
     first, second = batch.remarks[0]
     assert first.startswith("1 of 4 bins had no sentence fit to be shown")
     assert second == "2 of 4 bins had no sentence that was new"
+
+
+def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> None:
+    """`run`, Python and the API have no option --all: the remark names the command that has it, and the field."""
+    batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
+    judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.5))
+    choice = AnswerChoice(batch, 0, signer=None, judge=judge)
+    signature = ChosenSignature("00", None, None, None, None, 0, "")
+    assert not choice.answers([signature], [candidates("a dog barked")])
+    choice.add_remarks()
+    assert "left out 1 implausible answers; `cod3s generate --all`, or drop=False, shows them" in batch.remarks[0]
 
 
 def test_medoids_are_shown_only_if_they_may_be() -> None:

@@ -89,8 +89,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class StageStarted:
+    """An event of a stream that was asked for its stages: what is done next, and in how many bins."""
+
+    name: str  # choosing bins, writing, choosing answers
+    bins: int = 0  # 0 before they are chosen, and for systems without bins
+
+    def __str__(self) -> str:
+        places = f" in {self.bins} bin{'s' if self.bins > 1 else ''}" if self.bins else ""
+        return f"{self.name}{places}"
+
+
+@dataclass(frozen=True)
 class SignaturesChosen:
-    """The first event of a stream of answers: the bins to write in, in their order."""
+    """An event of a stream, before the first answer: the bins that answers come from, in their order."""
 
     signatures: tuple[ChosenSignature, ...]
 
@@ -153,8 +165,15 @@ class ResultSet(Generic[Item]):
 
     def _repr_html_(self) -> str:
         """The notebook view: each text next to its signature, drawn as a bar with a dark cell per 1."""
+        head = f"<tr><th>#</th><th>text</th><th>{self.figure_name}</th><th>signature</th></tr>"
         rows = "".join(_html_row(number, item) for number, item in enumerate(self._all(), 1))
-        return f"<table><caption>{escape(self._title())}</caption>{rows}</table>"
+        return f"<table><caption>{escape(self._title())}</caption>{head}{rows}</table>"
+
+    @property
+    def figure_name(self) -> str:
+        """What `figure_of` gives for these items, as the heading of a column."""
+        judged = any(getattr(item, "plausibility", None) is not None for item in self._all())
+        return "critic" if judged else "score"
 
     def _title(self) -> str:
         return f"{len(self)} items"
@@ -177,8 +196,14 @@ def _html_row(number: int, item: Any) -> str:
         for bit in item.signature
     )
     bar = f'<span title="{escape(medoid)}">{bits}</span>'
-    score = "" if (value := getattr(item, "score", None)) is None else f"{value:.3f}"
-    return f"<tr><td>{number}</td>{''.join(map(cell.format, (escape(item.text), score, bar)))}</tr>"
+    return f"<tr><td>{number}</td>{''.join(map(cell.format, (escape(item.text), figure_of(item), bar)))}</tr>"
+
+
+def figure_of(item: Any) -> str:
+    """What tables show beside an item's text: the critic's probability or, without a critic, the score."""
+    if (plausibility := getattr(item, "plausibility", None)) is not None:
+        return f"{plausibility:.2f}"
+    return "" if (score := getattr(item, "score", None)) is None else f"{score:.3f}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,3 +224,7 @@ class AnswerSet(ResultSet[Answer]):
 
     def _title(self) -> str:
         return f"{len(self)} answers, {self.relation} of {self.source!r}, by {self.system}"
+
+
+Event = StageStarted | SignaturesChosen | AnswerMade | AnswerSet
+"""What a stream of answers consists of."""

@@ -8,7 +8,7 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, numbers, seed_option
-from cod3s.decode.decode_config import DEFAULT, DecodeConfig
+from cod3s.decode.decode_config import DEFAULT, MAX_K, DecodeConfig
 from cod3s.errors import UsageError, require_all
 from cod3s.options import SEED, options_of
 from cod3s.text import settings_line
@@ -169,7 +169,7 @@ def sweep(
     signature_weight: Annotated[str, _axis("signature_weight")] = "0,1,10,100,1000,10000",
     sentence_weight: Annotated[str, _axis("sentence_weight")] = "0,0.1,0.2,0.3,0.5,1,3",
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations, not one option at a time.")] = False,
-    k: Annotated[int, typer.Option("-k", min=2, help="Answers per source.")] = DEFAULT.k,
+    k: Annotated[int, typer.Option("-k", min=2, max=MAX_K, help="Answers per source.")] = DEFAULT.k,
     limit: LimitOption = 20,
     relation: RelationOption = "",
     second_encoder: SecondOption = "none",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cod3s.cli.output import print_json, print_table, progress, say
+from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.decode_config import DEFAULT, PRESETS, DecodeConfig
-from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH_SYSTEMS
+from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig
+from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.errors import Cod3sError, Progress, UsageError, require
-from cod3s.records import Answer, AnswerMade, AnswerSet
+from cod3s.records import Answer, AnswerMade, AnswerSet, StageStarted, figure_of
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ _MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1]
 _OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options that play no part in a search
 _ALSO = {"beam": ("samples", "baseline_beam"), "top_k": ("baseline_top_k",)}
 """Flags that also set other options, unless those are given, too: `--beam 5` works with any search."""
-_MANY = 100  # answers per source: more than this takes minutes on two cores
+_MANY = 100  # answers per source: more than this takes long enough to be announced
+_ANSWERS_PER_MINUTE = 300  # at best: ten in two seconds on two cores
 _WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 
 SystemOption = Annotated[
     str,
     typer.Option(
         "--system",
-        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md; "
-        f"{' and '.join(TORCH_SYSTEMS)} need a seq2seq bundle exported with --with-torch.",
+        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md.",
     ),
 ]
 InputOption = Annotated[
@@ -115,21 +115,21 @@ def generate(
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
 
-    if column and input is None:
-        raise UsageError("--column is for tables that --input reads", hint="add --input FILE")
+    piped = "-" in (sources or [])
+    if column and input is None and not piped:
+        raise UsageError("--column is for tables that are read", hint="add --input FILE, or - for stdin")
     if output is None and engine == "ray":
         raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
-    if not sources and input is None:
-        raise _nothing_to_answer(relation, bundle)
+    _check_call(relation, sources or [], input, bundle)
     for flag, others in _ALSO.items():
         if flag in options:
             options = {**dict.fromkeys(others, options[flag]), **options}
     find_system(system).require_undecided(options)
     config = find_preset(preset).with_values(**options)
-    if config.k > _MANY:
-        say(f"{config.k} answers per source take about {config.k // DEFAULT.k} times as long as {DEFAULT.k}")
-    generator = load(bundle)
-    chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
+    announce_many(config.k)
+    with live_text(OPENING):
+        generator = load(bundle)
+        chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     skipped: list[int] = []
     texts = _read_sources(sources or [], input, column, skipped.append)
     if output is not None:
@@ -140,8 +140,8 @@ def generate(
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
     requests = ((source, chosen) for source in texts)
-    counted = None if input or "-" in (sources or []) else len(sources or [])
-    if counted is not None and not json and sys.stderr.isatty():
+    counted = None if input or piped else len(sources or [])
+    if counted is not None and sys.stderr.isatty():
         watched = _watched(generator, requests, relation, system, config)
         answered = _print_all(watched, lambda _done: None, json, verbose)
     else:
@@ -151,6 +151,15 @@ def generate(
     _say_skipped(skipped, input)
     if not answered:
         raise Cod3sError(f"{input or 'stdin'} contains no sentences")
+
+
+def announce_many(k: int) -> None:
+    """Say how long very many answers take."""
+    if k > _MANY:
+        say(
+            f"{k} answers per source ({MAX_K} is the most) take at least {k / _ANSWERS_PER_MINUTE:.1f} minutes, "
+            "estimated from ten in two seconds on two cores; choosing among many takes longer still"
+        )
 
 
 def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
@@ -182,20 +191,21 @@ def _write_shards(
         print_table(f"answers in {output}", ("sources", "shards", "written now"), [astuple(result)[1:]])
 
 
-def _nothing_to_answer(relation: str, bundle: Path | None) -> UsageError:
-    """The error for a missing source: was it the source or the relation that was left out?"""
+def _check_call(relation: str, sources: Sequence[str], input: Path | None, bundle: Path | None) -> None:
+    """Fail early if the source or the relation was left out, or if they were swapped."""
     from cod3s.bundle import default_bundle, read_facts
 
     facts = read_facts(bundle or default_bundle())
-    if relation in facts.models:
-        return UsageError(
-            "no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"'
-        )
     relations = [*facts.models]
-    return UsageError(
-        f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",
-        hint=f'put the relation first: cod3s generate {relations[0]} "{relation}"',
-    )
+    swapped = [source for source in sources if source in relations]
+    missing = not sources and input is None
+    if relation not in relations and (swapped or missing):
+        raise UsageError(
+            f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",
+            hint=f'put the relation first: cod3s generate {(swapped or relations)[0]} "{relation}"',
+        )
+    if missing:
+        raise UsageError("no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"')
 
 
 def _read_sources(
@@ -217,22 +227,20 @@ def _watched(
     system: str,
     config: DecodeConfig,
 ) -> Iterator[AnswerSet]:
-    """The answers to each source, shown on the terminal as they are written and cleared at the end."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
+    """The answers to each source; while it is answered, the terminal shows the stage and the answers so far."""
     for source, chosen in sources:
-        lines = ["choosing bins …"]
-        with Live(Text(lines[0]), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
-            for event in generator.stream(source, relation, system=system, options=config, signatures=chosen):
-                if isinstance(event, AnswerSet):
+        shown = [OPENING]
+        with live_text(OPENING) as show:
+            for event in generator.stream(
+                source, relation, system=system, options=config, signatures=chosen, stages=True
+            ):
+                if isinstance(event, StageStarted):
+                    shown[-1] = f"{event} …"
+                elif isinstance(event, AnswerMade):
+                    shown.insert(-1, f"{event.place + 1:4}   {event.answer.text}")
+                elif isinstance(event, AnswerSet):
                     answers = event
-                    continue
-                if isinstance(event, AnswerMade):
-                    lines.insert(-1, f"{event.place + 1:4}   {event.answer.text}")
-                lines[-1] = "writing …"
-                live.update(Text("\n".join(lines)), refresh=True)
+                show("\n".join(shown))
         yield answers
 
 
@@ -259,8 +267,7 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
 
 def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     """A table that fits 80 columns: number, answer and score; with `verbose` also the bins."""
-    judged = any(answer.plausibility is not None for answer in answers)
-    columns = ["#", "answer", "critic" if judged else "score"]
+    columns = ["#", "answer", answers.figure_name]
     held = any(answer.constraint for answer in answers)
     in_bins = any(answer.signature for answer in answers)
     signed = verbose and in_bins
@@ -270,8 +277,7 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     columns += ["off by" if in_bins else "realised"] if checked else []
 
     def row(number: int, answer: Answer) -> list[str | int]:
-        value = f"{answer.score:.3f}" if answer.plausibility is None else f"{answer.plausibility:.2f}"
-        cells: list[str | int] = [number, answer.text, value]
+        cells: list[str | int] = [number, answer.text, figure_of(answer)]
         cells += [answer.constraint] if held else []
         cells += [answer.signature, f"{answer.medoid} ({answer.count})" if answer.medoid else ""] if signed else []
         off = "" if answer.hamming is None else answer.hamming
@@ -286,6 +292,16 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
         f"{answers.relation} of: {answers.source}",
         columns,
         rows,
-        settings_line({"system": answers.system, **shown}),
+        _order(answers) + settings_line({"system": answers.system, **shown}),
         whole=("#", "score", "critic", *(("signature", "realised") if short else ())),
     )
+
+
+def _order(answers: AnswerSet) -> str:
+    """A line that says in which order the answers are; nothing if there are none."""
+    if not len(answers):
+        return ""
+    if not answers[0].signature:
+        return "order: best score first\n"
+    named = answers[0].signature_rank is None
+    return f"order: {'that of the bins that you named' if named else 'best-fitting bin first'}\n"

@@ -12,6 +12,7 @@ from cod3s.errors import Progress
 
 _FIGURE = re.compile(r"[-–]?[\d.,]*\*?( .*)?$")
 _PIPE_COLUMNS = 200
+OPENING = "opening the model …"
 _MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the terminal
 
 
@@ -75,6 +76,20 @@ def _stacked(names: Sequence[str], cells: Sequence[Sequence[str]]) -> tuple[list
 def say(message: str) -> None:
     """A remark for the person at the terminal: stderr, so that pipes stay clean."""
     sys.stderr.write(message + "\n")
+
+
+@contextmanager
+def live_text(text: str) -> Iterator[Callable[[str], None]]:
+    """Text on stderr that a call replaces and that disappears at the end; nothing if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text(text), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+        yield lambda text: live.update(Text(text), refresh=True)
 
 
 @contextmanager

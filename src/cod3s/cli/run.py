@@ -1,6 +1,7 @@
 """`cod3s run`: type one sentence after another; the model stays loaded and answers appear as they come."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.output import say
+from cod3s.cli.generate import announce_many
+from cod3s.cli.output import OPENING, live_text, say
 from cod3s.cli.parameters import BundleOption
 from cod3s.decode.decode_config import MAX_K
 from cod3s.errors import Cod3sError, UsageError
-from cod3s.records import AnswerMade, AnswerSet
+from cod3s.records import AnswerMade, AnswerSet, Event, StageStarted
 
 if TYPE_CHECKING:
     from cod3s.decode.generator import Generator
@@ -39,7 +41,9 @@ def run(
     from cod3s.decode.generator import load
     from cod3s.files.disk import open_text
 
-    generator = load(bundle)
+    announce_many(k)
+    with live_text(OPENING):
+        generator = load(bundle)
     conversation = Conversation(generator, relation or next(iter(generator.facts.relations)), k)
     generator.require_relation(conversation.relation)
     typed = sys.stdin.isatty()
@@ -86,6 +90,7 @@ class Conversation:
                 say(_HELP)
             case "k":
                 self.k = _count(rest)
+                announce_many(self.k)
             case "like":
                 self.like = rest.strip()
             case _:
@@ -95,7 +100,8 @@ class Conversation:
 
     def _answer(self, source: str) -> None:
         signatures = self.generator.signer.signatures([self.like]) if self.like else None
-        for event in self.generator.stream(source, self.relation, self.k, signatures=signatures):
+        events = self.generator.stream(source, self.relation, self.k, signatures=signatures, stages=True)
+        for event in _with_stages_shown(events):
             if isinstance(event, AnswerMade):
                 typer.echo(f"{event.place + 1:3}  {event.answer.text}")
                 sys.stdout.flush()
@@ -108,3 +114,16 @@ def _count(text: str) -> int:
     if not text.strip().isdecimal() or not 1 <= int(text) <= MAX_K:
         raise UsageError(f":k takes a number from 1 to {MAX_K}, not {text.strip()!r}", hint="such as :k 5")
     return int(text)
+
+
+def _with_stages_shown(events: Iterator[Event]) -> Iterator[Event]:
+    """The events but for stages, which the terminal shows until the next event is there."""
+    with live_text(OPENING):
+        event = next(events, None)
+    while event is not None:
+        if isinstance(event, StageStarted):
+            with live_text(f"{event} …"):
+                event = next(events, None)
+        else:
+            yield event
+            event = next(events, None)

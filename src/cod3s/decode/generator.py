@@ -18,7 +18,7 @@ from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, Syst
 from cod3s.decode.two_stages import answer_in_two_stages, stream_two_stages, with_auto_decided
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, SentenceError, UsageError
-from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import Answer, AnswerMade, AnswerSet, Event, SignaturesChosen, StageStarted
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
@@ -190,13 +190,15 @@ class Generator:
         options: DecodeConfig = DEFAULT,
         signatures: WantedSignatures = None,
         group: int | None = None,
-    ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
+        stages: bool = False,
+    ) -> Iterator[Event]:
         """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
         Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
         idle and the first answers come early. The set equals what
-        `generate` gives, up to rounding of scores. Samples for a bin depend on the bins drawn before it, and
-        one-stage systems write all answers in a single search: in both cases, all answers come at once.
+        `generate` gives, up to rounding of scores. All answers come at once, at the end, where they depend on each
+        other: with spare bins or a pool (the default of a bundle with a critic, such as the one in the package),
+        with samples, and from one-stage systems. With `stages`, a `StageStarted` comes before each stage.
         """
         chosen, config = self._configured(relation, k, system, options)
         asked = self._batch([(check_source(source), signatures)], relation, chosen, config)
@@ -211,7 +213,8 @@ class Generator:
         for event in events:
             if isinstance(event, AnswerMade):
                 answers.append(event.answer)
-            yield event
+            if stages or not isinstance(event, StageStarted):
+                yield event
         yield self._answer_set(asked, 0, answers)
 
     def _configured(
@@ -240,8 +243,9 @@ class Generator:
         signer = self.signer if batch.config.needs_encoder else None
         return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
 
-    def _stream_one_stage(self, batch: Batch) -> Iterator[SignaturesChosen | AnswerMade]:
+    def _stream_one_stage(self, batch: Batch) -> Iterator[Event]:
         """The answers of a one-stage system to a source, all together and without bins."""
+        yield StageStarted("writing")
         (answers,) = self._answer_in_one_stage(batch)
         yield SignaturesChosen(())
         yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))

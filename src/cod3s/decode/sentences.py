@@ -40,10 +40,13 @@ def write_sentences(
     models: Models,
     batch: Batch,
     chosen: Sequence[Sequence[ChosenSignature]],
-    signer: Signer | None = None,
-    judge: Judge | None = None,
+    signer: Signer | None,
+    judge: Judge | None,
 ) -> list[Bins]:
-    """The candidates of each source and signature, best first; all of them go to the engine together."""
+    """The candidates of each source and signature, likeliest first; all of them go to the engine together.
+
+    A judge gets a shortlist.
+    """
     config = batch.config
     signatures = [[signature.signature for signature in row] for row in chosen]
     bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
@@ -52,12 +55,15 @@ def write_sentences(
     if config.free_samples > 0 and signer:
         free = sample_freely(models.plain(batch.relation), batch.sources, config)
         bins = [add_to_bins(signer, *row) for row in zip(free, signatures, bins, strict=True)]
-    if config.rerank_sentences == "mmi":
-        backward = need_backward(models, batch.relation)
-        return rerank_candidates(backward, batch.sources, bins, config.sentence_weight)
-    if judge:
-        return judge_candidates(judge, batch, bins)
     return bins
+
+
+def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge | None) -> list[Bins]:
+    """The candidates of each source and bin, best first, by what the options rank them by."""
+    if batch.config.rerank_sentences == "mmi":
+        backward = need_backward(models, batch.relation)
+        return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
+    return judge_candidates(judge, batch, bins) if judge else bins
 
 
 def sample_freely(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Candidate]]:

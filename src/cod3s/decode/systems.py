@@ -131,4 +131,4 @@ def _hint(name: str) -> str:
     )
     if _parse(corrected):
         return f"did you mean {corrected!r}?"
-    return f"choose from: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"
+    return f"choose from: {', '.join(ENGINE_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"

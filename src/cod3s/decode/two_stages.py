@@ -8,10 +8,12 @@ from cod3s.decode.models import Models
 from cod3s.decode.plausibility import Judge
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import decide_auto
-from cod3s.decode.sentences import Bins, Candidate, write_sentences
+from cod3s.decode.sentences import Bins, Candidate, rank_sentences, write_sentences
 from cod3s.decode.signatures import choose_signatures
-from cod3s.records import Answer, AnswerMade, ChosenSignature, SignaturesChosen
+from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
+
+_SHOW_ALL = "`cod3s generate --all`, or drop=False, shows them"
 
 
 def with_auto_decided(models: Models, batch: Batch) -> Batch:
@@ -27,7 +29,7 @@ def answer_in_two_stages(
 ) -> list[list[Answer]]:
     """The answers to each source: the best sentences of the bins that stage 1 chose."""
     chosen = choose_signatures(models, batch)
-    bins = write_sentences(models, batch, chosen, signer, judge)
+    bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, signer, judge), judge)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
         choice = AnswerChoice(batch, position, signer, judge)
@@ -38,8 +40,10 @@ def answer_in_two_stages(
 
 def stream_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None, group: int
-) -> Iterator[SignaturesChosen | AnswerMade]:
-    """The same for a batch of one source, each group of bins as soon as it is written."""
+) -> Iterator[Event]:
+    """The same for a batch of one source, each group of bins as soon as it is written, with its stages."""
+    models.signature(batch.relation)  # opens the model, before its first stage
+    yield StageStarted("choosing bins")
     (chosen,) = choose_signatures(models, batch)
     config = batch.config
     spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
@@ -52,7 +56,10 @@ def stream_two_stages(
     number = 0
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
-        (bins,) = write_sentences(models, batch, [signatures], signer, judge)
+        yield StageStarted("writing", len(signatures))
+        written = write_sentences(models, batch, [signatures], signer, judge)
+        yield StageStarted("choosing answers")
+        (bins,) = rank_sentences(models, batch, written, judge)
         answers = choice.answers(signatures, bins)
         if spare:
             answered = {answer.signature for answer in answers}
@@ -94,16 +101,19 @@ class AnswerChoice:
         return answers
 
     def add_remarks(self) -> None:
-        """Say how many bins gave no answer, and why, and how many answers were implausible."""
+        """Say if k played no part, how many bins gave no answer and why, and how many answers were implausible."""
         config, remarks = self._batch.config, self._batch.remarks[self._position]
+        named = self._batch.wanted[self._position] is not None
+        if named and self._bins != config.k:
+            remarks.append(f"as many answers as bins that were named ({self._bins}), not k ({config.k})")
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
-        wanted = min(config.k, self._bins) if self._batch.wanted[self._position] is None else self._bins
+        wanted = self._bins if named else min(config.k, self._bins)
         if (empty := wanted - self._filled - self._unsuitable) > 0:
             why = "faithful or new" if config.faithful == "filter" else "new"
             remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")
         if self._implausible:
-            remarks.append(f"left out {self._implausible} implausible answers; --all shows them")
+            remarks.append(f"left out {self._implausible} implausible answers; {_SHOW_ALL}")
 
 
 def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:

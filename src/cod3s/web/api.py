@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cod3s.bins.atlas import MAX_BINS
 from cod3s.bundle import BundleFacts
-from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import AnswerMade, AnswerSet, Event, SignaturesChosen
 from cod3s.selection import Selection
 from cod3s.web.explorer import Comparison, Explorer
 from cod3s.web.limits import Limits
@@ -62,6 +62,7 @@ def _add_answers(
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: first the chosen signatures, then a line per answer, then the record.
 
+        If answers are chosen from spare bins, as by default with a critic, all lines come at the end.
         The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error. An
         answer has a `caption`: a sentence that its bin is like, or nothing if the bin tells nothing about it.
         """
@@ -123,7 +124,7 @@ def _unless_gone(result: Any) -> Any:
     return Response(status_code=499) if result is None else result
 
 
-def _event(explorer: Explorer, event: SignaturesChosen | AnswerMade | AnswerSet) -> dict[str, Any]:
+def _event(explorer: Explorer, event: Event) -> dict[str, Any]:
     """One line of a stream."""
     if isinstance(event, SignaturesChosen):
         return {"event": "signatures", **asdict(event)}

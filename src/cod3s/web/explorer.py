@@ -15,7 +15,7 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
 from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
-from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen
+from cod3s.records import Answer, AnswerSet, Event
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.signatures.signer import embed
@@ -64,9 +64,7 @@ class Explorer:
             with suppress(BundleError):  # a client that asks for the map of a relation without bins gets the error
                 self._atlas(relation)
 
-    def answer(
-        self, request: GenerateRequest, group: int | None = None
-    ) -> Iterator[SignaturesChosen | AnswerMade | AnswerSet]:
+    def answer(self, request: GenerateRequest, group: int | None = None) -> Iterator[Event]:
         """The answers as they are made, `group` bins at a time; the last is the whole set."""
         find_system(request.system).require_undecided(request.model_fields_set)
         yield from self._generator.stream(
