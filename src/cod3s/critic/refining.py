@@ -129,7 +129,8 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
         load_lora(adapted.get_base_model().model, earlier)
     except ValueError as error:
         raise Cod3sError(
-            f"{models.label} was refined from a lower layer on: {error}", hint="give the --first-layer of then"
+            f"{models.label} was refined from a lower layer on: {error}",
+            hint="use the --first-layer that it was refined with",
         ) from error
 
     yes, no = models.vocabulary.verdicts

@@ -228,7 +228,9 @@ def load_critic(folder: Path) -> Critic:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
     if unknown := sorted(set(critic.weights) - set(FEATURES)):
-        raise BundleError(f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s")
+        raise BundleError(
+            f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s, or fit it again"
+        )
     if not np.isfinite(numbers).all():
         raise BundleError(f"{folder / NAME} has a weight that is not a number", hint="fit it again")
     return critic
