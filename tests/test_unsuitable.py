@@ -57,10 +57,10 @@ def test_every_row_of_the_list_has_a_reason_and_every_rule_keys_and_a_use() -> N
     rows = [line.split("\t") for line in PATH.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
     assert rows[0] == ["kind", "name", "pattern", "reason"]
     assert all(len(row) == 4 and row[2] and row[3] for row in rows)
-    assert {row[0] for row in rows[1:]} == {"part", "harmless", "never", "uninvited", "invites"}
+    assert {row[0] for row in rows[1:]} == {"part", "harmless", "never", "uninvited", "beside", "invites"}
     rules = read_rules()
     assert all(rule.keys for rule in rules.stops)
-    assert {rule.topic for rule in rules.stops if rule.kind == "uninvited"} == set(rules.invites)
+    assert {rule.topic for rule in rules.stops if rule.kind != "never"} == set(rules.invites)
     used = {find_unsuitable(answer, source) for source, answer in HARMFUL}
     assert {rule.topic for rule in used if rule} == {rule.topic for rule in rules.stops}
 
@@ -70,6 +70,11 @@ def test_a_source_that_speaks_of_a_topic_invites_a_mention_but_no_insult() -> No
     assert not is_unsuitable("muslims came to pray", "the mosque was full")
     assert is_unsuitable("muslims are dangerous", "the mosque was full")
     assert is_unsuitable("they were muslims", "the mosque was attacked")
+
+
+def test_harmless_words_are_stopped_beside_a_source_that_they_hurt() -> None:
+    assert is_unsuitable("his classmates laughed", "the boy wore a dress to school")
+    assert not is_unsuitable("his classmates laughed", "the boy wore two different socks")
 
 
 @given(st.text(), st.text())

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 PATH = Path(__file__).parent / "data" / "unsuitable.tsv"
 PROFANITY = "profanity"
@@ -30,10 +29,10 @@ _KEYS = re.compile(r"<([^<>]+)>")
 class Rule:
     """What stops an answer: a pattern over the plain words of a text, which must contain one of the keys.
 
-    An `uninvited` rule lets the answer pass if the source mentions the topic.
+    An `uninvited` rule lets the answer pass if the source mentions the topic, a `beside` rule unless it does.
     """
 
-    kind: Literal["never", "uninvited"]
+    kind: str  # never, uninvited or beside
     topic: str
     pattern: str
     keys: frozenset[str]
@@ -72,7 +71,7 @@ def read_rules() -> Rules:
                 max(phrase.split(), key=len) for group in _KEYS.findall(pattern) for phrase in group.split("|")
             )
             pattern = _whole(_KEYS.sub(r"(?:\1)", pattern))
-            stops.append(Rule("never" if kind == "never" else "uninvited", name, pattern, keys, reason))
+            stops.append(Rule(kind, name, pattern, keys, reason))
     return Rules(tuple(stops), _whole("|".join(harmless)), invites)
 
 
@@ -84,7 +83,7 @@ def find_unsuitable(text: str, source: str = "") -> Rule | None:
     if rules.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
         return None
     for rule in _in_order(words):
-        if _stops(rule, plain) and not (rule.kind == "uninvited" and _invites(source, rule.topic)):
+        if _stops(rule, plain) and _applies(rule, source):
             return rule
     return None
 
@@ -115,6 +114,11 @@ def _stops(rule: Rule, plain: str) -> bool:
     for _ in range(2):  # neighbouring phrases share a space
         plain = harmless.sub(f" {HARMLESS} ", plain)
     return search(plain) is not None
+
+
+def _applies(rule: Rule, source: str) -> bool:
+    """Whether the rule stops answers to this source."""
+    return rule.kind == "never" or _invites(source, rule.topic) == (rule.kind == "beside")
 
 
 def _invites(source: str, topic: str) -> bool:

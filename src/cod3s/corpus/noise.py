@@ -188,8 +188,9 @@ def sensitive() -> Filter:
 def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
     """Removes a pair if a side says what an answer must not say, even if the other side mentions it as well."""
     rules = read_rules()
-    stops = "|".join(rule.pattern for rule in rules.stops if about(rule.topic))
-    keys = f" ({'|'.join(sorted({key for rule in rules.stops if about(rule.topic) for key in rule.keys}))}) "
+    alone = [rule for rule in rules.stops if about(rule.topic) and rule.kind != "beside"]
+    stops = "|".join(rule.pattern for rule in alone)
+    keys = f" ({'|'.join(sorted({key for rule in alone for key in rule.keys}))}) "
 
     def removes(side: str) -> str:
         plain = f"plain_words({side})"
