@@ -555,10 +555,12 @@ def test_json_is_one_record_a_source_and_nothing_else(cod3s: Run, tiny_bundle: T
 
 def test_like_writes_in_the_bin_of_a_sentence(here: Run, tiny_bundle: TinyBundle, generator: Generator) -> None:
     like = "the baker slept in the garden at home"
-    done = here("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
+    call = ("generate", "effect", SOURCES[0], "--like", like, "--bundle", tiny_bundle.exact, "--json")
+    done = here(*call)
     (answer,) = json.loads(done.stdout)["answers"]
     assert [answer["signature"]] == generator.signer.signatures([like])
-    assert "as many answers as bins that were named (1), not k (10)" in done.stderr
+    assert "not k" not in done.stderr
+    assert "as many answers as bins that you named (1), not k (5)" in here(*call, "-k", "5").stderr
 
 
 WRONG_CALLS = [

@@ -130,6 +130,8 @@ def generate(
     with live_text(OPENING):
         generator = load(bundle)
         chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
+    if chosen and options.get("k", len(chosen)) != len(chosen):
+        say(f"there are as many answers as bins that you named ({len(chosen)}), not k ({config.k})")
     skipped: list[int] = []
     texts = _read_sources(sources or [], input, column, skipped.append)
     if output is not None:

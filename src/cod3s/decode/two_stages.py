@@ -101,11 +101,9 @@ class AnswerChoice:
         return answers
 
     def add_remarks(self) -> None:
-        """Say if k played no part, how many bins gave no answer and why, and how many answers were implausible."""
+        """Say how many bins gave no answer, and why, and how many answers were implausible."""
         config, remarks = self._batch.config, self._batch.remarks[self._position]
         named = self._batch.wanted[self._position] is not None
-        if named and self._bins != config.k:
-            remarks.append(f"as many answers as bins that were named ({self._bins}), not k ({config.k})")
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
         wanted = self._bins if named else min(config.k, self._bins)
