@@ -26,8 +26,7 @@ CHOICES = {
     "nearest to its bin": DEFAULT.with_values(faithful="rerank"),
     "weighed, beam 40": DEFAULT.with_values(beam=40),
     "weighed (default)": DEFAULT,
-    "weighed, 32 free samples": DEFAULT.with_values(free_samples=32),
-    "weighed, 64 bold free samples": DEFAULT.with_values(free_samples=64, free_temperature=0.8, free_cost=0.0),
+    "weighed, nothing recalled": DEFAULT.with_values(recall=0),
 }
 
 

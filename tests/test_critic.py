@@ -187,22 +187,6 @@ def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
     assert first != pytest.approx(whole[0], abs=1e-5)
 
 
-def test_a_critic_also_judges_free_samples(generator: Generator) -> None:
-    options = QUICK.with_values(beam=1, free_samples=20, free_temperature=2.0, free_cost=0.0)
-    chosen = generator.generate(SOURCES[0], "effect", options=options)
-    assert len(chosen) == 3
-    assert all(answer.plausibility is not None for answer in chosen)
-    *_, streamed = generator.stream(SOURCES[0], "effect", options=options)
-    assert isinstance(streamed, AnswerSet)
-    assert streamed.texts == chosen.texts
-    together = generator.generate([SOURCES[1], SOURCES[0]], "effect", options=options)
-    assert together[1].texts == chosen.texts
-    without = generator.generate([*SOURCES], "effect", options=options.with_values(free_samples=0))
-    assert [row.texts for row in without] != [
-        row.texts for row in generator.generate([*SOURCES], "effect", options=options)
-    ]
-
-
 def test_an_evaluation_judges_as_the_critic_does_alone(bundle: Path) -> None:
     judges = open_bundle(bundle, "none").judges
     pairs = [

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cod3s.bench import bench_sentences
-from cod3s.decode.choice import Taken, Weights, choose, fresh_first, is_stale, keep_faithful
+from cod3s.decode.choice import (
+    Taken,
+    Weights,
+    choose_first,
+    choose_weighed,
+    fresh_first,
+    is_stale,
+    keep_faithful,
+    mark_stale,
+    pool_offers,
+    separate_offers,
+)
 from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.decode.rerank import (
@@ -224,7 +235,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("why", "bins", "per_bin", "wanted"), CHOICES, ids=[why for why, *_ in CHOICES])
 def test_choose(why: str, bins: list[list[str]], per_bin: int, wanted: list[list[str]]) -> None:
-    found = choose([[candidate(text) for text in own] for own in bins], per_bin, Taken())
+    found = choose_first([[candidate(text) for text in own] for own in bins], per_bin, Taken())
     assert [[one.text for one in own] for own in found] == wanted
 
 
@@ -243,34 +254,78 @@ WEIGHED = [
 def test_choose_weighed(why: str, weights: Weights, own: list[tuple[str, float, int, Any]], wanted: str) -> None:
     first = [replace(candidate("north"), vector=NORTH)]
     second = [replace(candidate(text, score, off), vector=vector) for text, score, off, vector in own]
-    _, (chosen,) = choose([first, second], 1, Taken(), weights)
+    _, (chosen,) = choose_weighed(separate_offers([first, second]), 1, Taken(), weights)
     assert chosen.text == wanted
 
 
 def test_a_stale_candidate_is_only_taken_for_want_of_another() -> None:
     stale = replace(candidate("a", -1, 0), vector=NORTH, stale=True)
     fresh = replace(candidate("b", -9, 9), vector=NORTH)
-    assert choose([[stale, fresh]], 1, Taken(), Weights(1, 1)) == [[fresh]]
-    assert choose([[stale]], 1, Taken(), Weights(1, 1)) == [[stale]]
+    assert choose_weighed(separate_offers([[stale, fresh]]), 1, Taken(), Weights(1, 1)) == [[fresh]]
+    assert choose_weighed(separate_offers([[stale]]), 1, Taken(), Weights(1, 1)) == [[stale]]
 
 
-def test_a_free_sample_has_to_be_better_by_its_cost() -> None:
-    free = replace(candidate("sampled", -1.0, 0), free=True)
-    searched = candidate("searched", -1.3, 0)
-    assert choose([[free, searched]], 1, Taken(), Weights(0, 0, 0.4)) == [[searched]]
-    assert choose([[free, searched]], 1, Taken(), Weights(0, 0, 0.2)) == [[free]]
+def test_the_bins_with_the_best_candidates_come_first_if_there_are_too_many() -> None:
+    bins = [[candidate("a", -3)], [candidate("b", -1)], [], [candidate("c", -2)]]
+    assert [[one.text for one in own] for own in choose_first(bins, 1, Taken(), most=2)] == [[], ["b"], [], ["c"]]
+    seen = [[replace(one, vector=NORTH, hamming=0) for one in own] for own in bins]
+    chosen = choose_weighed(separate_offers(seen), 1, Taken(), Weights(1, 1), most=2)
+    assert [[one.text for one in own] for own in chosen] == [[], ["b"], [], ["c"]]
+    assert choose_weighed(separate_offers([]), 1, Taken(), Weights(1, 1), most=2) == []
+    assert choose_weighed(separate_offers([[], []]), 1, Taken(), Weights(1, 1), most=1) == [[], []]
 
 
-def test_free_samples_join_the_bin_that_is_nearest_to_them(static: Encoder) -> None:
+@pytest.mark.parametrize("most", [1, 3, 6])
+@pytest.mark.parametrize("per_bin", [1, 2])
+def test_the_weighed_choice_takes_the_cheapest_candidate_at_every_step(most: int, per_bin: int) -> None:
+    """The same steps, each over all that is left, with plain lists."""
+    random = np.random.default_rng(most)
+    signatures = ["".join(row) for row in random.choice(["0", "1"], (7, 16)).tolist()]
+    vectors = random.normal(size=(30, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    pool = [
+        replace(
+            candidate(f"text {number % 25}", float(random.normal())),
+            vector=vectors[number % 25],
+            realised=signatures[number % 7],
+            stale=number % 6 == 0,
+        )
+        for number in range(30)
+    ]
+    bins = [pool[start::7] for start in range(7)]
+    weights = Weights(0.1, 2.0)
+    offers = pool_offers(bins, signatures)
+    left, taken = set(range(7)), [[] for _ in range(7)]  # type: ignore[var-annotated]
+    chosen_vectors: list[Any] = []
+
+    def cost(number: int, column: int) -> tuple[bool, float]:
+        one = offers.candidates[column]
+        near = max((float(one.vector @ vector) for vector in chosen_vectors), default=0.0)
+        return one.stale, 0.1 * offers.bits_off[number, column] + 2.0 * near - one.score
+
+    free = set(range(len(offers.candidates)))
+    for _ in range(most):
+        _, number = min((cost(number, column), number) for number in left for column in free)
+        left.remove(number)
+        for _ in range(per_bin):
+            best = min(free, key=lambda column: cost(number, column))
+            free.remove(best)
+            taken[number].append(offers.candidates[best].text)
+            chosen_vectors.append(offers.candidates[best].vector)
+    chosen = choose_weighed(offers, per_bin, Taken(), weights, most=most)
+    assert [[one.text for one in own] for own in chosen] == taken
+
+
+def test_recalled_answers_join_the_bin_that_is_nearest_to_them(static: Encoder) -> None:
     signer = Signer(static, random_code(16, static.dim))
     texts = ["the boat sank in the harbour", "she baked bread for the neighbours"]
     signatures = signer.signatures(texts)
-    free = [replace(candidate(text), free=True) for text in (*reversed(texts), "known")]
-    first, second = add_to_bins(signer, free, signatures, [[candidate("known")], []])
+    meanings = dict(zip(texts, signatures, strict=True)) | {"known": signatures[0]}
+    recalled = [replace(candidate(text), realised=meanings[text]) for text in (*reversed(texts), "known")]
+    first, second = add_to_bins(recalled, signatures, [[candidate("known")], []])
     assert [row.text for row in first] == ["known", texts[0]]
     assert [row.text for row in second] == [texts[1]]
-    assert second[0].vector == pytest.approx(signer.vectors([texts[1]])[0], abs=1e-5)
-    assert add_to_bins(signer, free, [], []) == []
+    assert add_to_bins(recalled, [], []) == []
 
 
 def test_faithful_candidates_come_first_or_alone() -> None:
@@ -424,5 +479,5 @@ def test_what_only_repeats_is_stale(source: str, text: str, stale: bool, why: st
 def test_stale_candidates_come_behind_the_others_and_keep_their_order() -> None:
     texts = ["it rained", "we got wet", "it rained again and again", "she laughed"]
     rows = [Candidate(text, -place, -place) for place, text in enumerate(texts)]
-    found = [one.text for one in fresh_first("it rained", rows)]
+    found = [one.text for one in fresh_first(mark_stale("it rained", rows))]
     assert found == ["we got wet", "she laughed", "it rained", "it rained again and again"]

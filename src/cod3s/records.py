@@ -73,7 +73,7 @@ class Answer:
 
     text: str
     score: float
-    forward: float
+    forward: float | None  # None if it was recalled, not written
     backward: float | None = None
     signature: str = ""
     signature_rank: int | None = None
@@ -86,6 +86,7 @@ class Answer:
     hamming: int | None = None  # between `signature` and `realised`
     constraint: str = ""  # the word that the text must contain in some form (`dpc`)
     plausibility: float | None = None  # by the bundle's critic, from 0 to 1
+    known_for: str = ""  # the similar source that this is a known answer to, if it was recalled, not written
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from cod3s.errors import UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
+    from cod3s.bundle import BundleFacts
     from cod3s.critic.examples import LabelledPair
     from cod3s.critic.fitting import Fit
     from cod3s.decode.plausibility import Pair
@@ -44,8 +45,7 @@ def train(
     features: Annotated[
         str,
         typer.Option(
-            help="The features to weigh, comma-separated; default: all except is_cause, and verdict only if the "
-            "bundle has learned to judge."
+            help="The features to weigh, comma-separated; default: all except is_cause that the bundle can give."
         ),
     ] = "",
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
@@ -69,7 +69,7 @@ def train(
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     require_new(output, force)
     generator = load(bundle)
-    names = _feature_names(features, judges=generator.facts.judges)
+    names = _feature_names(features, generator.facts)
     examples = _read_examples(questions or [], verdicts or [])
     examples += [example for example in _read_examples([], seen or []) if example.is_held_out]
     if corpus is not None:
@@ -92,14 +92,15 @@ def train(
         )
 
 
-def _feature_names(listed: str, *, judges: bool) -> Sequence[str]:
+def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     """The features in a comma-separated list, or the usual ones."""
     from cod3s.critic.fitting import DEFAULT_FEATURES
     from cod3s.decode.plausibility import FEATURES
     from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    return names or (*DEFAULT_FEATURES, *(["verdict"] if judges else []))
+    more = (*(["verdict"] if facts.judges else []), *(["is_known", "known"] if facts.known else []))
+    return names or (*DEFAULT_FEATURES, *more)
 
 
 def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:

@@ -30,6 +30,9 @@ class Taken:
         self._texts: set[str] = set()
         self._vectors: list[Vectors] = []
 
+    def __len__(self) -> int:
+        return len(self._texts)
+
     def __contains__(self, candidate: Candidate) -> bool:
         """Whether its text was taken; upper and lower case are the same."""
         return candidate.text.casefold() in self._texts
@@ -39,32 +42,39 @@ class Taken:
         if candidate.vector is not None:
             self._vectors.append(candidate.vector)
 
-    def nearness(self, candidates: Sequence[Candidate]) -> Numbers:
-        """The cosine of each candidate to the nearest answer so far; 0 while there are no answers."""
+    def nearness(self, vectors: Vectors) -> Numbers:
+        """The cosine of each vector to the nearest answer so far; 0 while there are no answers."""
         if not self._vectors:
-            return np.zeros(len(candidates))
-        vectors = np.array([candidate.vector for candidate in candidates])
-        cosines = vectors @ np.array(self._vectors).T  # (candidates, answers)
+            return np.zeros(len(vectors))
+        cosines = vectors @ np.array(self._vectors).T  # (vectors, answers)
         nearest: Numbers = cosines.max(axis=1).astype(np.float64)
         return nearest
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What a candidate loses: for each bit off its bin, by nearness to an earlier answer, and as a free sample."""
+    """What a candidate loses: for each bit off its bin, and by nearness to an earlier answer."""
 
     bit: float
     nearness: float
-    free: float = 0.0
 
-    def values(self, candidates: Sequence[Candidate], taken: Taken) -> Numbers:
-        """The scores of the candidates after these costs."""
-        scores = np.array([candidate.score for candidate in candidates])
-        bits_off = np.array([candidate.hamming or 0 for candidate in candidates])
-        free = np.array([candidate.free for candidate in candidates], dtype=np.float64)
-        costs = self.bit * bits_off + self.nearness * taken.nearness(candidates) + self.free * free
-        values: Numbers = scores - costs
-        return values
+
+@dataclass(frozen=True)
+class Offers:
+    """The candidates of a source, and how many bits each is off each bin: infinity if it is not offered there."""
+
+    candidates: Sequence[Candidate]
+    bits_off: Numbers  # (bins, candidates)
+
+    def by_bin(self) -> Bins:
+        """Each bin's candidates, with their distance to its signature."""
+        return [
+            [
+                replace(self.candidates[column], hamming=int(distances[column]))
+                for column in np.flatnonzero(np.isfinite(distances)).tolist()
+            ]
+            for distances in self.bits_off
+        ]
 
 
 def keep_suitable(config: DecodeConfig, source: str, texts: Sequence[Written]) -> list[Written]:
@@ -88,17 +98,19 @@ def choose_answers(
     """
     if config.needs_encoder and signer is None:
         raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
-    if signer and config.by_signature:
-        signed = realise(signer, bins, signatures)
-        if config.pool == "on":
-            signed = pooled(signed, signatures)
-        bins = [keep_faithful(row, mode=config.faithful, within=config.faithful_within) for row in signed]
     if config.fresh:
-        bins = [fresh_first(source, candidates) for candidates in bins]
-    weights = None
-    if config.faithful == "weigh":
-        weights = Weights(config.bit_weight, config.nearness_weight, config.free_cost)
-    chosen = choose(bins, config.per_bin, taken, weights, most=most)
+        bins = [mark_stale(source, candidates) for candidates in bins]
+    if signer and config.by_signature:
+        bins = realise(signer, bins, signatures)
+        offers = pool_offers(bins, signatures) if config.pool == "on" else separate_offers(bins)
+        if config.faithful == "weigh":
+            weights = Weights(config.bit_weight, config.nearness_weight)
+            return choose_weighed(offers, config.per_bin, taken, weights, most=most)
+        bins = [
+            keep_faithful(candidates, mode=config.faithful, within=config.faithful_within)
+            for candidates in offers.by_bin()
+        ]
+    chosen = choose_first(list(map(fresh_first, bins)), config.per_bin, taken, most=most)
     if signer and config.check and not config.by_signature:  # only what is returned needs to be signed
         return realise(signer, chosen, signatures)
     return chosen
@@ -125,8 +137,17 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     ]
 
 
-def pooled(bins: Bins, signatures: Sequence[str]) -> Bins:
-    """Every bin with the candidates of all bins, each text once, and their distance to its signature."""
+def separate_offers(bins: Bins) -> Offers:
+    """Every bin offers its own candidates."""
+    candidates = [candidate for row in bins for candidate in row]
+    bits_off = np.full((len(bins), len(candidates)), np.inf)
+    bin_numbers = np.repeat(np.arange(len(bins)), [len(row) for row in bins])
+    bits_off[bin_numbers, np.arange(len(candidates))] = [candidate.hamming or 0 for candidate in candidates]
+    return Offers(candidates, bits_off)
+
+
+def pool_offers(bins: Bins, signatures: Sequence[str]) -> Offers:
+    """Every bin offers the candidates of all bins, each text once with its best score, best first."""
     best: dict[str, Candidate] = {}
     for candidate in (candidate for candidates in bins for candidate in candidates):
         known = best.setdefault(candidate.text, candidate)
@@ -134,13 +155,9 @@ def pooled(bins: Bins, signatures: Sequence[str]) -> Bins:
             best[candidate.text] = candidate
     pool = sorted(best.values(), key=lambda candidate: -candidate.score)
     if not pool:
-        return bins
+        return separate_offers(bins)
     realised = pack_texts([candidate.realised for candidate in pool])
-    distances = hamming(pack_texts(signatures)[:, None], realised)  # (bins, candidates)
-    return [
-        [replace(candidate, hamming=int(distance)) for candidate, distance in zip(pool, row, strict=True)]
-        for row in distances
-    ]
+    return Offers(pool, hamming(pack_texts(signatures)[:, None], realised).astype(np.float64))
 
 
 def keep_faithful(candidates: Sequence[Candidate], *, mode: str, within: int) -> list[Candidate]:
@@ -152,14 +169,18 @@ def keep_faithful(candidates: Sequence[Candidate], *, mode: str, within: int) ->
     return list(candidates)
 
 
-def fresh_first(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates in their order, with stale ones marked and moved to the end.
+def mark_stale(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, where those that only repeat the source or themselves are marked."""
+    return [replace(candidate, stale=is_stale(source, candidate.text)) for candidate in candidates]
+
+
+def fresh_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates in their order, with stale ones moved to the end.
 
     Beams of a small model copy their source, which MMI rewards: nothing predicts a source better than its
     words.
     """
-    marked = [replace(candidate, stale=is_stale(source, candidate.text)) for candidate in candidates]
-    return sorted(marked, key=lambda candidate: candidate.stale)
+    return sorted(candidates, key=lambda candidate: candidate.stale)
 
 
 def is_stale(source: str, text: str) -> bool:
@@ -168,53 +189,103 @@ def is_stale(source: str, text: str) -> bool:
     return len(set(stems)) < len(stems) or set(stems) <= set(content_stems(source))
 
 
-def choose(
-    bins: Bins, per_bin: int, taken: Taken, weights: Weights | None = None, *, most: int | None = None
+def choose_first(bins: Bins, per_bin: int, taken: Taken, *, most: int | None = None) -> Bins:
+    """From each bin, the first `per_bin` candidates that are not `taken`.
+
+    With more than `most` bins, the bin whose first candidate scores best comes next, until there are enough.
+    """
+    chosen: Bins = [[] for _ in bins]
+    left = list(range(len(bins)))
+    while left and len(bins) - len(left) < (len(bins) if most is None else most):
+        new = [[candidate for candidate in bins[number] if candidate not in taken] for number in left]
+        position = 0
+        if most is not None and most < len(bins):
+            position = min(range(len(left)), key=lambda position: _order(new[position]))
+        number = left.pop(position)
+        for candidate in new[position]:
+            if candidate not in taken and len(chosen[number]) < per_bin:
+                taken.add(candidate)
+                chosen[number].append(candidate)
+    return chosen
+
+
+def _order(candidates: Sequence[Candidate]) -> tuple[bool, bool, float]:
+    """What a bin is compared with other bins by: those with candidates first, then fresh ones, then by score."""
+    return (False, candidates[0].stale, -candidates[0].score) if candidates else (True, True, 0.0)
+
+
+def choose_weighed(
+    offers: Offers, per_bin: int, taken: Taken, weights: Weights, *, most: int | None = None
 ) -> Bins:
-    """From each bin, `per_bin` candidates that are not `taken`: the first ones, or the best by `weights`.
+    """From each bin, the best `per_bin` candidates by score and costs that are not `taken`; stale ones last.
 
     With more than `most` bins, the bin with the best candidate comes next, until there are enough.
     """
-    if most is None or most >= len(bins):
-        return [_choose_from_bin(candidates, per_bin, taken, weights) for candidates in bins]
-    chosen: Bins = [[] for _ in bins]
-    left = set(range(len(bins)))
+    bins = len(offers.bits_off)
+    if not offers.candidates:
+        return [[] for _ in range(bins)]
+    board = _Board(offers, weights, taken)
+    if most is None or most >= bins:
+        return [board.take_from(number, per_bin) for number in range(bins)]
+    chosen: Bins = [[] for _ in range(bins)]
     for _ in range(most):
-        bests = {number: best for number in sorted(left) if (best := _best(bins[number], taken, weights))}
-        if not bests:
+        if (number := board.best_bin()) is None:
             break
-        number = min(bests, key=lambda number: bests[number].order)
-        chosen[number] = _choose_from_bin(bins[number], per_bin, taken, weights)
-        left.remove(number)
+        chosen[number] = board.take_from(number, per_bin)
     return chosen
 
 
-def _choose_from_bin(
-    candidates: Sequence[Candidate], per_bin: int, taken: Taken, weights: Weights | None
-) -> list[Candidate]:
-    chosen: list[Candidate] = []
-    while len(chosen) < per_bin and (best := _best(candidates, taken, weights)):
-        taken.add(best.candidate)
-        chosen.append(best.candidate)
-    return chosen
+class _Board:
+    """What each candidate costs in each bin; a bin or a text that was taken costs infinity.
 
+    The lowest cost of each candidate is kept, so that a step does not look at every bin again.
+    """
 
-@dataclass(frozen=True)
-class _Best:
-    """A bin's best candidate, and what it is compared with other bins by: fresh ones first, then by value."""
+    _STALE = 1e9  # more than any other cost
 
-    candidate: Candidate
-    order: tuple[bool, float]
+    def __init__(self, offers: Offers, weights: Weights, taken: Taken) -> None:
+        candidates = offers.candidates
+        self._offers, self._weights, self._taken = offers, weights, taken
+        texts: dict[str, int] = {}
+        self._texts = np.array([texts.setdefault(row.text.casefold(), len(texts)) for row in candidates], np.int64)
+        self._vectors = np.array([row.vector for row in candidates], np.float32)
+        self._nearness = taken.nearness(self._vectors)
+        values = [row.stale * self._STALE - row.score + (np.inf if row in taken else 0.0) for row in candidates]
+        offered = np.isfinite(offers.bits_off)
+        self._costs: Numbers = np.full(offers.bits_off.shape, np.inf)
+        np.multiply(weights.bit, offers.bits_off, out=self._costs, where=offered)
+        self._costs += values
+        self._lowest, self._cheapest = self._costs.min(axis=0), self._costs.argmin(axis=0)
 
+    def best_bin(self) -> int | None:
+        """The bin with the best candidate that is left; None if there is none."""
+        costs = self._lowest + self._weights.nearness * self._nearness
+        if np.isinf(costs.min()):
+            return None
+        return int(self._cheapest[costs.argmin()])
 
-def _best(candidates: Sequence[Candidate], taken: Taken, weights: Weights | None) -> _Best | None:
-    left = [candidate for candidate in candidates if candidate not in taken]
-    if not left:
-        return None
-    if weights is None:  # they are in order
-        return _Best(left[0], (left[0].stale, -left[0].score))
-    orders = [
-        (candidate.stale, -value)
-        for candidate, value in zip(left, weights.values(left, taken).tolist(), strict=True)
-    ]
-    return min(map(_Best, left, orders), key=lambda best: best.order)
+    def take_from(self, number: int, count: int) -> list[Candidate]:
+        """The best candidates of a bin, which then has none left."""
+        chosen: list[Candidate] = []
+        while len(chosen) < count:
+            costs = self._costs[number] + self._weights.nearness * self._nearness
+            if np.isinf(costs.min()):
+                break
+            chosen.append(self._take(int(costs.argmin()), number))
+        self._close(number)
+        return chosen
+
+    def _take(self, column: int, number: int) -> Candidate:
+        candidate = self._offers.candidates[column]
+        cosines = (self._vectors @ self._vectors[column]).astype(np.float64)
+        self._nearness = np.maximum(self._nearness, cosines) if self._taken else cosines
+        self._taken.add(candidate)
+        repeated = self._texts == self._texts[column]
+        self._costs[:, repeated] = self._lowest[repeated] = np.inf
+        return replace(candidate, hamming=int(self._offers.bits_off[number, column]))
+
+    def _close(self, number: int) -> None:
+        self._costs[number] = np.inf
+        moved = np.flatnonzero(self._cheapest == number)
+        self._lowest[moved] = self._costs[:, moved].min(axis=0)
+        self._cheapest[moved] = self._costs[:, moved].argmin(axis=0)

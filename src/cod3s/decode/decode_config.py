@@ -64,13 +64,13 @@ class DecodeConfig:
         "How sentences are ranked: critic asks how plausible each is, mmi how well it predicts the source; "
         "auto uses the critic if the bundle has one.",
     )
-    free_samples: int = _stage_2(
-        0,
-        "How many sentences are also sampled without a signature; each joins the bin that is nearest to it.",
+    recall: int = _stage_2(
+        40,
+        "critic: how many known answers to similar sources it also judges, if the bundle has any; each joins the "
+        "bin that is nearest to it.",
         least=0,
         most=1000,
     )
-    free_temperature: float = _stage_2(0.5, "Temperature of those samples; higher is bolder.", above=0, most=100)
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
     # The paper's 0.3 loses sight of the source (docs/decoding.md).
     sentence_weight: float = _stage_2(
@@ -116,11 +116,6 @@ class DecodeConfig:
     nearness_weight: float = _choice(
         2.0, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
     )
-    free_cost: float = _choice(
-        0.4,
-        "weigh: the cost of being a free sample, which is bolder than a sentence that a search finds.",
-        **_WEIGHT,
-    )
     unfiltered: bool = _choice(
         False,
         "For research: also give answers that insult, are sexual, or explain an event by a person's traits, which "
@@ -147,7 +142,12 @@ class DecodeConfig:
     @property
     def needs_encoder(self) -> bool:
         """Whether answers have to be signed."""
-        return self.check or self.by_signature or self.free_samples > 0
+        return self.check or self.by_signature
+
+    @property
+    def recalls(self) -> bool:
+        """Whether known answers join the candidates: only a critic can say which of them fit."""
+        return self.recall > 0 and self.rerank_sentences == "critic"
 
     @property
     def by_signature(self) -> bool:
@@ -182,6 +182,7 @@ PAPER = DecodeConfig(
     sentence_weight=0.3,
     apart="refill",
     normalise="original",
+    recall=0,
     fresh=False,
     bins_per_answer=1.0,
     pool="off",

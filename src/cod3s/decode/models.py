@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
+from cod3s.decode.recall import KnownAnswers, load_known
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
@@ -77,8 +78,9 @@ class Models(Protocol):
         """Whether there is a critic that judges answers; if so, `auto` ranks by it."""
         ...
 
-    def plain(self, relation: str) -> RoleModel:
-        """p(target given source), which free samples are drawn from."""
+    @property
+    def known(self) -> KnownAnswers | None:
+        """Known answers to recall; None if there are none."""
         ...
 
     def signature(self, relation: str) -> RoleModel:
@@ -127,6 +129,11 @@ class BundleModels:
     @property
     def has_critic(self) -> bool:
         return bool(self.facts.critic)
+
+    @cached_property
+    def known(self) -> KnownAnswers | None:
+        """The bundle's known answers, opened when first needed."""
+        return load_known(self.folder / self.facts.known) if self.facts.known else None
 
     def require_relation(self, relation: str) -> None:
         """Raise an error that suggests the nearest relation, unless the bundle has this relation."""

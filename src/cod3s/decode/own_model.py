@@ -15,7 +15,7 @@ from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
 from cod3s.decode.two_stages import answer_in_two_stages, with_auto_decided
-from cod3s.errors import Cod3sError, SignatureError, UsageError
+from cod3s.errors import Cod3sError, SignatureError
 from cod3s.model.reader import Reader
 from cod3s.model.transformers_engine import TransformersEngine, forbid_others
 from cod3s.records import AnswerSet
@@ -115,7 +115,7 @@ class TwoStage:
             raise Cod3sError(f"the beam is {beam}", hint="choose 2 or more")
         config = DEFAULT.with_values(beam=beam, max_tokens=max_tokens)
         (bins,) = write_candidates(self._writer, [check_source(source)], [signatures], config)
-        return [(bin[0].text, bin[0].forward) if bin else ("", float("-inf")) for bin in bins]
+        return [(bin[0].text, bin[0].score) if bin else ("", float("-inf")) for bin in bins]
 
     def generate(
         self, source: str, k: int | None = None, *, relation: str = "", options: DecodeConfig = DEFAULT
@@ -144,9 +144,7 @@ class _OwnModels:
     has_encoder: bool
     label: str = "your model"
     has_critic: bool = False
-
-    def plain(self, relation: str) -> RoleModel:
-        raise UsageError("this model writes no sentences without a signature", hint="set free_samples to 0")
+    known: None = None
 
     def signature(self, relation: str) -> RoleModel:
         return self.writer

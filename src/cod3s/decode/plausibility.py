@@ -25,6 +25,8 @@ from cod3s.text import content_stems, for_modelling, words
 NAME = "critic.json"
 PLAUSIBLE = 0.5
 """The probability from which an answer counts as plausible."""
+_LIKELIHOODS = ("forward", "target_alone", "backward", "source_alone", "signed")
+"""The parts that are not computed of known answers: that somebody gave them says more, and it is faster."""
 _JUDGED_TOKENS = 60
 """Of a target that the language model reads before its verdict: with the source, there is room for so many."""
 Numbers = npt.NDArray[np.float64]
@@ -45,7 +47,8 @@ class PairScores:
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
-    log-odds that the language model calls it plausible. None if a model is missing. Each length counts tokens and
+    log-odds that the language model calls it plausible, and `known` says how similar the source is to one that the
+    target is a known answer to. None if a model is missing. Each length counts tokens and
     the end.
     """
 
@@ -58,6 +61,7 @@ class PairScores:
     source_length: int = 0
     signed: float | None = None
     verdict: float | None = None
+    known: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
@@ -153,6 +157,9 @@ class Feature:
 FEATURES = {
     # What the bundle's language model says, if it was refined to judge pairs
     "verdict": Feature(lambda _, scores: scores.verdict or 0.0, ("verdict",)),
+    # Whether it is a known answer to a similar source, and how similar that is
+    "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
+    "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
     "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
     "pmi_per_token": Feature(
@@ -245,8 +252,13 @@ class Judge:
                 f"the critic asks {models.label} for its verdict, which it has not learned to give",
                 hint="refine it with verdicts, or fit the critic again",
             )
+        if "known" in critic.parts and not models.known:
+            raise BundleError(
+                f"the critic asks {models.label} for known answers, which it does not have",
+                hint="add them with `cod3s remember`, or fit the critic again",
+            )
         self.critic = critic
-        self._likelihoods, self._signer = BundleLikelihoods(models), signer
+        self._likelihoods, self._known, self._signer = BundleLikelihoods(models), models.known, signer
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -257,7 +269,7 @@ class Judge:
     def judge_written(
         self, pairs: Sequence[Pair], signed: Sequence[float | None], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        """The same for targets that were just written, with the scores that a search gave those in bins."""
+        """The same for targets that were just written, with the scores that they have in their bins."""
         return self.judge_scored(pairs, [PairScores(0.0, signed=value) for value in signed], vectors)
 
     def judge_scored(
@@ -274,24 +286,39 @@ class Judge:
     def _features(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
+        if "known" in self.critic.parts:
+            similarities = self._similarities(pairs, vectors)
+            scores = [
+                PairScores(0.0, known=known, verdict=score.verdict) if known else replace(score, known=known)
+                for score, known in zip(scores, similarities, strict=True)
+            ]
         rows_by_missing: dict[tuple[str, ...], list[int]] = {}
         for row, score in enumerate(scores):
-            missing = tuple(part for part in self.critic.parts if getattr(score, part) is None)
+            parts = [part for part in self.critic.parts if not score.known or part not in _LIKELIHOODS]
+            missing = tuple(part for part in parts if getattr(score, part) is None)
             rows_by_missing.setdefault(missing, []).append(row)
         complete = list(scores)
         for missing, rows in rows_by_missing.items():
             unscored = [pairs[row] for row in rows]
-            signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
+            targets = {pair.target: vectors[pair.target] for pair in unscored}
+            signatures = self.signatures(targets) if "signed" in missing else {}
             for row, score in zip(rows, self._likelihoods.score_pairs(unscored, missing, signatures), strict=True):
-                known = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
-                complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **known)
+                given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
+                complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **given)
         return feature_rows(self.critic.weights, pairs, complete)
 
-    def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
-        """The signature of each target."""
-        targets = list(dict.fromkeys(pair.target for pair in pairs))
-        rows = np.array([vectors[target] for target in targets]).reshape(len(targets), self._signer.encoder.dim)
-        return dict(zip(targets, self._signer.signatures_of(rows), strict=True))
+    def _similarities(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> list[float]:
+        """How similar each source is to one that the target is a known answer to; 0 if there is none."""
+        known: dict[tuple[str, str, str], float] = {}
+        for relation, source in dict.fromkeys((pair.relation, pair.source) for pair in pairs):
+            for answer in self._known.recall(source, vectors[source], relation) if self._known else ():
+                known[relation, source, answer.text] = answer.similarity
+        return [known.get((pair.relation, pair.source, pair.target), 0.0) for pair in pairs]
+
+    def signatures(self, vectors: Mapping[str, Vectors]) -> dict[str, str]:
+        """The signature of each text, given its vector."""
+        rows = np.array([*vectors.values()]).reshape(len(vectors), self._signer.encoder.dim)
+        return dict(zip(vectors, self._signer.signatures_of(rows), strict=True))
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """The vector of each text."""

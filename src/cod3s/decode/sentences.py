@@ -7,13 +7,13 @@ from math import log
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
 from cod3s.decode.plausibility import Judge, Pair
+from cod3s.decode.recall import KnownAnswers
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Draws, Request
 from cod3s.records import ChosenSignature, Hypothesis
 from cod3s.signatures import hamming, pack_texts
-from cod3s.signatures.signer import Signer
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Candidate:
     """A sentence and its scores; `cod3s.decode.rerank` says what they are."""
 
     text: str
-    forward: float
+    forward: float | None  # None if it was recalled
     score: float
     backward: float | None = None
     plausibility: float | None = None  # by the critic, from 0 to 1
@@ -29,7 +29,7 @@ class Candidate:
     hamming: int | None = None  # from `realised` to the signature that it was written for
     vector: Vectors | None = field(default=None, repr=False, compare=False)
     stale: bool = False  # it only repeats the source or itself
-    free: bool = False  # it was sampled without a signature
+    known_for: str = ""  # the similar source that it is a known answer to, if it was recalled
 
 
 Bins = list[list[Candidate]]
@@ -37,24 +37,20 @@ Bins = list[list[Candidate]]
 
 
 def write_sentences(
-    models: Models,
-    batch: Batch,
-    chosen: Sequence[Sequence[ChosenSignature]],
-    signer: Signer | None,
-    judge: Judge | None,
+    models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]], judge: Judge | None
 ) -> list[Bins]:
     """The candidates of each source and signature, likeliest first; all of them go to the engine together.
 
-    A judge gets a shortlist.
+    A judge gets a shortlist, and known answers.
     """
     config = batch.config
     signatures = [[signature.signature for signature in row] for row in chosen]
     bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
     if judge:
         bins = [[candidates[: config.shortlist] for candidates in rows] for rows in bins]
-    if config.free_samples > 0 and signer:
-        free = sample_freely(models.plain(batch.relation), batch.sources, config)
-        bins = [add_to_bins(signer, *row) for row in zip(free, signatures, bins, strict=True)]
+    if judge and models.known and config.recalls:
+        recalled = recall_answers(models.known, batch, judge)
+        bins = [add_to_bins(*row) for row in zip(recalled, signatures, bins, strict=True)]
     return bins
 
 
@@ -66,28 +62,40 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
     return judge_candidates(judge, batch, bins) if judge else bins
 
 
-def sample_freely(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Candidate]]:
-    """Sentences for each source that were written for no bin: what else the model would say."""
-    sampling = config.with_values(
-        search="sample", samples=config.free_samples, temperature=config.free_temperature, per_bin=1
-    )
+def recall_answers(known: KnownAnswers, batch: Batch, judge: Judge) -> list[list[Candidate]]:
+    """Known answers to sources that are similar to each source."""
+    vectors = judge.vectors(batch.sources)
+    recalled = [
+        known.recall(source, vectors[source], batch.relation)[: batch.config.recall] for source in batch.sources
+    ]
+    vectors = judge.vectors(answer.text for answers in recalled for answer in answers)
+    signatures = judge.signatures(vectors)
     return [
-        [replace(candidate, free=True) for candidate in read_candidates(model.words, hypotheses)]
-        for hypotheses in write(model, [[model.request(source)] for source in sources], sampling)
+        [
+            Candidate(
+                answer.text,
+                forward=None,
+                score=0.0,  # until it is judged
+                realised=signatures[answer.text],
+                vector=vectors[answer.text],
+                known_for=answer.source,
+            )
+            for answer in answers
+        ]
+        for answers in recalled
     ]
 
 
-def add_to_bins(signer: Signer, free: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:
-    """The bins of one source, where each `free` candidate that is new joins the one with the nearest signature."""
-    known = {candidate.text for candidates in bins for candidate in candidates}
-    new = [candidate for candidate in free if candidate.text not in known]
+def add_to_bins(recalled: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:
+    """The bins of a source, where each recalled candidate that is new joins the one with the nearest signature."""
+    written = {candidate.text for candidates in bins for candidate in candidates}
+    new = [candidate for candidate in recalled if candidate.text not in written]
     if not new or not signatures:
         return bins
-    vectors = signer.vectors([candidate.text for candidate in new])
-    distances = hamming(pack_texts(signer.signatures_of(vectors))[:, None], pack_texts(signatures))
+    distances = hamming(pack_texts([candidate.realised for candidate in new])[:, None], pack_texts(signatures))
     joined = [list(candidates) for candidates in bins]
-    for candidate, vector, number in zip(new, vectors, distances.argmin(axis=1).tolist(), strict=True):
-        joined[number].append(replace(candidate, vector=vector))
+    for candidate, number in zip(new, distances.argmin(axis=1).tolist(), strict=True):
+        joined[number].append(candidate)
     return joined
 
 
@@ -119,7 +127,7 @@ def rerank_candidates(
     scores = dict(zip(pairs, means, strict=True))
 
     def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        forwards = [candidate.forward for candidate in candidates]
+        forwards = [candidate.forward or 0.0 for candidate in candidates]
         backwards = [scores[candidate.text, source] for candidate in candidates]
         return [
             replace(candidates[row.position], score=row.score, backward=row.backward)
@@ -140,15 +148,12 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
     vectors = {candidate.text: candidate.vector for candidate in candidates if candidate.vector is not None}
     texts = {candidate.text for candidate in candidates} | set(batch.sources)
     vectors |= judge.vectors(sorted(texts - set(vectors)))
-    scores: dict[Pair, float | None] = {}  # of the bin that likes the text best; a free sample has no such score
+    scores: dict[Pair, float | None] = {}  # of the bin that likes the text best
     for source, rows in zip(batch.sources, bins, strict=True):
         for candidate in (candidate for row in rows for candidate in row):
             pair = Pair(batch.relation, source, candidate.text)
-            known = scores.get(pair)
-            if candidate.free:
-                scores.setdefault(pair, None)
-            elif known is None or candidate.forward > known:
-                scores[pair] = candidate.forward
+            rivals = [score for score in (candidate.forward, scores.get(pair)) if score is not None]
+            scores[pair] = max(rivals, default=None)
     probabilities = judge.judge_written([*scores], [*scores.values()], vectors)
     plausible = dict(zip(scores, probabilities.tolist(), strict=True))
 
@@ -199,7 +204,7 @@ def read_candidates(
         if text and forward > best.get(text, float("-inf")):
             best[text] = forward
     candidates = [Candidate(text, forward, forward) for text, forward in best.items()]
-    return sorted(candidates, key=lambda candidate: -candidate.forward)
+    return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
 def _prefix_shares(model: RoleModel, requests: Sequence[Request]) -> list[Hypothesis]:

@@ -118,7 +118,7 @@ def _parse(name: str) -> System | None:
     values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
     if parts["near"]:
         values["min_hamming"] = 0
-    values |= {"fresh": parts["fresh"] is not None, "faithful": _FAITHFUL[parts["faithful"] or ""]}
+    values |= {"recall": 0, "fresh": parts["fresh"] is not None, "faithful": _FAITHFUL[parts["faithful"] or ""]}
     return System(name, COD3S, values, oracle)
 
 

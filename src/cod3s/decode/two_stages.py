@@ -29,7 +29,7 @@ def answer_in_two_stages(
 ) -> list[list[Answer]]:
     """The answers to each source: the best sentences of the bins that stage 1 chose."""
     chosen = choose_signatures(models, batch)
-    bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, signer, judge), judge)
+    bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, judge), judge)
     rows: list[list[Answer]] = []
     for position, signatures in enumerate(chosen):
         choice = AnswerChoice(batch, position, signer, judge)
@@ -49,7 +49,7 @@ def stream_two_stages(
     spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
     if not spare:
         yield SignaturesChosen(tuple(chosen))
-    alone = config.pool == "off" and config.free_samples == 0  # a bin's sentences do not depend on other bins
+    alone = config.pool == "off" and not config.recalls  # a bin's sentences do not depend on other bins
     in_order = config.search == "beam" and config.bins == config.k and alone
     together = group if in_order else max(1, len(chosen))
     choice = AnswerChoice(batch, 0, signer, judge)
@@ -57,7 +57,7 @@ def stream_two_stages(
     for start in range(0, len(chosen), together):
         signatures = chosen[start : start + together]
         yield StageStarted("writing", len(signatures))
-        written = write_sentences(models, batch, [signatures], signer, judge)
+        written = write_sentences(models, batch, [signatures], judge)
         yield StageStarted("choosing answers")
         (bins,) = rank_sentences(models, batch, written, judge)
         answers = choice.answers(signatures, bins)
@@ -130,4 +130,5 @@ def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:
         realised=candidate.realised,
         hamming=candidate.hamming,
         plausibility=candidate.plausibility,
+        known_for=candidate.known_for,
     )

@@ -1,0 +1,44 @@
+"""`cod3s remember`: give a bundle known answers, which it recalls for similar sources."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cod3s.cli.output import say
+from cod3s.cli.parameters import ForceOption
+from cod3s.errors import UsageError
+
+
+def remember(
+    bundle: Annotated[Path, typer.Argument(help="The bundle that is to know the answers.")],
+    answers: Annotated[
+        list[Path],
+        typer.Argument(help="Good answers: tables with source, relation and target (.tsv, .csv, .jsonl)."),
+    ],
+    force: ForceOption = False,
+) -> None:
+    """Give a bundle good answers to many sources: answers to similar ones join the candidates from then on.
+
+    The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` measures how similar two
+    sources must be for that.
+    """
+    from dataclasses import replace
+
+    from cod3s.bundle import read_facts, write_facts
+    from cod3s.critic.examples import answer_examples
+    from cod3s.decode.generator import load
+    from cod3s.decode.recall import FOLDER, save_known
+    from cod3s.files.disk import require_new
+
+    facts, generator = read_facts(bundle), load(bundle)
+    require_new(bundle / FOLDER, force)
+    known: dict[str, dict[str, list[str]]] = {}
+    for pair in (example.pair for path in answers for example in answer_examples(path)):
+        generator.require_relation(pair.relation)
+        known.setdefault(pair.source, {}).setdefault(pair.relation, []).append(pair.target)
+    if not known:
+        raise UsageError("there are no answers to remember", hint="give a table with source, relation and target")
+    save_known(bundle / FOLDER, known, generator.signer)
+    write_facts(bundle, replace(facts, known=FOLDER))
+    say(f"{bundle} now knows answers to {len(known):,} sources")

@@ -1,0 +1,157 @@
+"""Recall known answers: what answers a similar source well may also answer this one.
+
+A bundle may carry a collection of sources with good answers. Of each source it keeps one bit per dimension of its
+vector, which is enough to find the sources that are similar to a new one.
+"""
+
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import pi
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.encode import Vectors
+from cod3s.errors import BundleError
+from cod3s.files.disk import replaced_folder
+from cod3s.signatures import Packed, pack, unpack
+from cod3s.signatures.signer import Signer
+from cod3s.text import words
+
+FOLDER = "known"
+_ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
+_SOURCES = 12  # so many of the most similar sources are looked at
+_SIMILAR = 0.5  # answers to less similar sources hardly ever fit
+_NEGATIONS = frozenset(["not", "never", "no", "none", "nobody", "nothing", "nowhere", "cannot", "without"])
+_HE, _SHE = frozenset(["he", "him", "his", "himself"]), frozenset(["she", "her", "hers", "herself"])
+_MEN = _HE | frozenset(
+    [
+        "boy",
+        "man",
+        "father",
+        "dad",
+        "brother",
+        "son",
+        "husband",
+        "uncle",
+        "grandfather",
+        "grandpa",
+        "nephew",
+        "king",
+        "mr",
+    ]
+)
+_WOMEN = _SHE | frozenset(
+    [
+        "girl",
+        "woman",
+        "mother",
+        "mom",
+        "mum",
+        "sister",
+        "daughter",
+        "wife",
+        "aunt",
+        "grandmother",
+        "grandma",
+        "niece",
+    ]
+)
+_WE = frozenset(["i", "me", "my", "myself", "we", "us", "our", "ourselves"])
+_MOST_BYTES = 1 << 28  # of the answers, unpacked
+
+Answers = Mapping[str, Mapping[str, Sequence[str]]]
+"""Good answers by source and relation."""
+
+
+@dataclass(frozen=True)
+class KnownAnswer:
+    """A good answer to another source, and how similar that source is: the estimated cosine of the two."""
+
+    text: str
+    source: str
+    similarity: float
+
+
+class KnownAnswers:
+    """Sources with good answers to each; a line of JSON is read only when its source is recalled."""
+
+    def __init__(self, lines: Sequence[str], signs: Packed) -> None:
+        self._lines, self._signs = lines, signs
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def recall(self, source: str, vector: Vectors, relation: str) -> list[KnownAnswer]:
+        """The known answers to the sources that are most similar to this one, each text once.
+
+        Vectors hardly see negation and gender, so sources that are negated where this one is not, and answers
+        about him where it is about her, are passed over.
+        """
+        asked = words(source)
+        similarities = self._similarities(vector)
+        recalled: dict[str, KnownAnswer] = {}
+        for row in np.argsort(-similarities, kind="stable")[:_SOURCES].tolist():
+            if (similarity := float(similarities[row])) < _SIMILAR:
+                break
+            known = json.loads(self._lines[row])
+            if _is_negated(words(known["source"])) == _is_negated(asked):
+                for text in known.get(relation, ()):
+                    if _has_same_people(asked, words(text)):
+                        recalled.setdefault(text, KnownAnswer(text, known["source"], similarity))
+        return [*recalled.values()]
+
+    def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
+        """The estimated cosine of each source to the vector.
+
+        The product of a unit vector with the signs of another one is on average their cosine times the root of
+        2 dim / π.
+        """
+        signs = unpack(self._signs, len(vector)).astype(np.float32)  # 0 or 1
+        sums = 2 * (signs @ vector) - vector.sum()
+        similarities: npt.NDArray[np.float64] = np.minimum(sums / np.sqrt(2 * len(vector) / pi), 1.0)
+        return similarities
+
+
+def _is_negated(words: Iterable[str]) -> bool:
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words)
+
+
+def _has_same_people(source: Iterable[str], answer: Iterable[str]) -> bool:
+    """Whether `he` and `she` in an answer can mean somebody in the source, as far as the words tell."""
+    in_source, in_answer = frozenset(source), frozenset(answer)
+    men, women = bool(in_source & _MEN), bool(in_source & _WOMEN)
+    if men == women:  # both or neither, but I alone am neither
+        return not (in_source & _WE and not men and in_answer & (_HE | _SHE))
+    return not in_answer & (_SHE if men else _HE)
+
+
+def save_known(folder: Path, answers: Answers, signer: Signer) -> None:
+    """Write a collection of answers; sources with equal beginnings come together, which makes it smaller."""
+    sources = sorted(answers, key=str.casefold)
+    lines = [
+        json.dumps({"source": source, **answers[source]}, ensure_ascii=False, separators=(",", ":"))
+        for source in sources
+    ]
+    with replaced_folder(folder) as partial:
+        (partial / _ANSWERS).write_bytes(lzma.compress("\n".join(lines).encode(), preset=9))
+        np.save(partial / _SIGNS, pack(signer.vectors(sources) > 0), allow_pickle=False)
+
+
+def load_known(folder: Path) -> KnownAnswers:
+    """The collection in a folder; an error if it is damaged."""
+    try:
+        unpacker = lzma.LZMADecompressor()
+        text = unpacker.decompress((folder / _ANSWERS).read_bytes(), max_length=_MOST_BYTES)
+        signs = np.load(folder / _SIGNS, allow_pickle=False)
+        lines = text.decode().split("\n")
+        if not unpacker.eof or signs.dtype != np.uint8 or len(signs) != len(lines):
+            raise ValueError("its answers and its signs do not fit together")
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+        raise BundleError(
+            f"{folder} does not hold known answers: {error}", hint="make them again with `cod3s remember`"
+        ) from error
+    return KnownAnswers(lines, signs)

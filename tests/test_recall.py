@@ -1,0 +1,220 @@
+"""Known answers are recalled for similar sources, judged like the others, and nothing else changes."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cod3s.bundle import read_facts, write_facts
+from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.generator import Generator, load
+from cod3s.decode.plausibility import Critic, Pair, save_critic
+from cod3s.decode.recall import KnownAnswers, load_known, save_known
+from cod3s.encode import Encoder
+from cod3s.errors import BundleError
+from cod3s.records import AnswerSet
+from cod3s.signatures import random_code
+from cod3s.signatures.signer import Signer
+from conftest import Run
+from tiny_bundle import SOURCES, TinyBundle
+
+QUICK = DecodeConfig(k=3, signature_beam=20, beam=2, max_tokens=16, drop=False)
+KNOWN = {
+    "The boat sank in the harbour.": {"effect": ["the fishermen lost their nets", "divers went down"]},
+    "She baked bread for the neighbours.": {"effect": ["he thanked her", "her kitchen smelled good"]},
+    "The boat did not sink in the harbour.": {"effect": ["everybody cheered"], "cause": ["the hull was new"]},
+}
+
+
+@pytest.fixture(scope="module")
+def signer(static: Encoder) -> Signer:
+    return Signer(static, random_code(16, static.dim))
+
+
+@pytest.fixture
+def known(signer: Signer, tmp_path: Path) -> KnownAnswers:
+    save_known(tmp_path / "known", KNOWN, signer)
+    return load_known(tmp_path / "known")
+
+
+def recalled(known: KnownAnswers, signer: Signer, source: str, relation: str = "effect") -> list[str]:
+    return [answer.text for answer in known.recall(source, signer.vectors([source])[0], relation)]
+
+
+def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, signer: Signer) -> None:
+    assert len(known) == 3
+    assert recalled(known, signer, "The boat sank in the harbour.")[:2] == [
+        *KNOWN["The boat sank in the harbour."]["effect"]
+    ]
+    (first, *_) = known.recall("the boat sank", signer.vectors(["the boat sank"])[0], "effect")
+    assert first.source == "The boat sank in the harbour."
+    assert 0.5 <= first.similarity <= 1
+
+
+def test_nothing_is_recalled_for_a_source_like_none_of_them(known: KnownAnswers, signer: Signer) -> None:
+    assert recalled(known, signer, "Parliament debated quantum physics.") == []
+    assert recalled(known, signer, "The boat sank in the harbour.", "cause") == []
+
+
+def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
+    assert "everybody cheered" not in recalled(known, signer, "The boat sank in the harbour.")
+    assert recalled(known, signer, "The boat didn't sink in the harbour.") == ["everybody cheered"]
+
+
+PEOPLE = [
+    ("She baked bread for the neighbours.", ["her kitchen smelled good"], "it is about her"),
+    ("My brother baked bread for the neighbours.", [], "both answers speak of her"),
+    ("I baked bread for the neighbours.", [], "it is about me"),
+    (
+        "Kim baked bread for the neighbours.",
+        ["he thanked her", "her kitchen smelled good"],
+        "a name does not tell",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "wanted", "why"), PEOPLE, ids=[why for *_, why in PEOPLE])
+def test_he_and_she_must_agree(
+    known: KnownAnswers, signer: Signer, source: str, wanted: list[str], why: str
+) -> None:
+    assert recalled(known, signer, source) == wanted, why
+
+
+def test_estimated_cosines_are_near_the_true_ones(signer: Signer) -> None:
+    random = np.random.default_rng(3)
+    vectors = random.normal(size=(200, 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    known = KnownAnswers(["{}"] * 200, np.packbits(vectors > 0, axis=-1))
+    query = vectors[0] + 0.5 * vectors[1]
+    query /= np.linalg.norm(query)
+    assert known._similarities(query) == pytest.approx(vectors @ query, abs=0.2)
+    assert np.abs(known._similarities(query) - vectors @ query).mean() < 0.05
+
+
+DAMAGES = [
+    ("answers.jsonl.xz", b"no archive", "the answers are not compressed"),
+    ("signs.npy", b"no array", "the signs are no array"),
+    ("answers.jsonl.xz", None, "the answers are missing"),
+    ("signs.npy", None, "the signs are missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "why"), DAMAGES, ids=[why for *_, why in DAMAGES])
+def test_a_damaged_collection_is_an_error(
+    signer: Signer, tmp_path: Path, name: str, content: bytes | None, why: str
+) -> None:
+    save_known(tmp_path / "known", KNOWN, signer)
+    if content is None:
+        (tmp_path / "known" / name).unlink()
+    else:
+        (tmp_path / "known" / name).write_bytes(content)
+    with pytest.raises(BundleError, match="known answers") as caught:
+        load_known(tmp_path / "known")
+    assert "cod3s remember" in caught.value.hint, why
+
+
+def test_too_few_signs_are_an_error(signer: Signer, tmp_path: Path) -> None:
+    save_known(tmp_path / "known", KNOWN, signer)
+    np.save(tmp_path / "known" / "signs.npy", np.zeros((2, 8), np.uint8))
+    with pytest.raises(BundleError, match="do not fit together"):
+        load_known(tmp_path / "known")
+
+
+# In a bundle
+
+ANSWERS = "source\trelation\ttarget\n" + "".join(
+    f"{source}\teffect\t{target}\n"
+    for source in SOURCES
+    for target in ("a locksmith came to the house", "the neighbours looked on")
+)
+
+
+@pytest.fixture(scope="module")
+def bundle(tiny_bundle: TinyBundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny bundle with a critic that likes known answers best, and answers to recall."""
+    folder = tmp_path_factory.mktemp("recall") / "bundle"
+    shutil.copytree(tiny_bundle.exact, folder)
+    generator = load(folder)
+    answers = {
+        source: {"effect": ["a locksmith came to the house", "the neighbours looked on"]} for source in SOURCES
+    }
+    save_known(folder / "known", answers, generator.signer)
+    weights = {"pmi_per_token": 0.5, "is_known": 1.0, "known": 3.0}
+    save_critic(folder / "critic", Critic(weights, 0.0, 0.0, generator.encoder.id))
+    write_facts(folder, replace(read_facts(folder), critic="critic", known="known"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def generator(bundle: Path) -> Generator:
+    return load(bundle)
+
+
+def test_known_answers_are_chosen_where_the_critic_likes_them(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK)
+    known = [answer for answer in answers if answer.known_for]
+    assert known
+    assert {answer.text for answer in known} <= {"a locksmith came to the house", "the neighbours looked on"}
+    for answer in known:
+        assert answer.known_for in SOURCES
+        assert answer.forward is None
+        assert answer.plausibility is not None
+        assert answer.realised
+    assert all(answer.forward is not None for answer in answers if not answer.known_for)
+
+
+def test_streamed_or_in_a_batch_the_same_answers_are_recalled(generator: Generator) -> None:
+    chosen = generator.generate(SOURCES[0], "effect", options=QUICK)
+    *_, streamed = generator.stream(SOURCES[0], "effect", options=QUICK)
+    assert isinstance(streamed, AnswerSet)
+    assert streamed.texts == chosen.texts
+    together = generator.generate([SOURCES[1], SOURCES[0]], "effect", options=QUICK)
+    assert together[1].texts == chosen.texts
+
+
+@pytest.mark.parametrize("system", ["cod3s-mmi-mmi", "cod3s-beam-beam", "cod3s-mmi-critic", "s2s"])
+def test_the_systems_of_the_paper_recall_nothing(generator: Generator, system: str) -> None:
+    answers = generator.generate(SOURCES[0], "effect", system=system, options=QUICK)
+    assert not any(answer.known_for for answer in answers)
+
+
+def test_recall_0_recalls_nothing(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(recall=0))
+    assert len(answers)
+    assert not any(answer.known_for for answer in answers)
+
+
+def test_a_known_answer_is_as_plausible_alone_as_in_generation(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK)
+    pairs = [Pair("effect", answers.source, answer.text) for answer in answers if answer.known_for]
+    judged = generator.judge(pairs).tolist()
+    assert judged == pytest.approx([a.plausibility for a in answers if a.known_for], abs=1e-5)
+
+
+def test_a_critic_of_known_answers_needs_them(bundle: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "without"
+    shutil.copytree(bundle, folder)
+    write_facts(folder, replace(read_facts(folder), known=""))
+    with pytest.raises(BundleError, match="known answers") as caught:
+        load(folder).generate(SOURCES[0], "effect", options=QUICK)
+    assert "cod3s remember" in caught.value.hint
+
+
+def test_remember_gives_a_bundle_its_answers(tiny_bundle: TinyBundle, tmp_path: Path, here: Run) -> None:
+    folder, table = tmp_path / "bundle", tmp_path / "answers.tsv"
+    shutil.copytree(tiny_bundle.exact, folder)
+    table.write_text(ANSWERS)
+    assert f"answers to {len(set(SOURCES))} sources" in here("remember", folder, table).stderr
+    known = load(folder).models.known
+    assert known is not None
+    assert len(known) == len(set(SOURCES))
+    again = here("remember", folder, table)
+    assert again.returncode
+    assert "--force" in again.stderr
+    table.write_text("source\trelation\ttarget\nit rained\tsequel\twe got wet\n")
+    assert "no relation 'sequel'" in here("remember", folder, table, "--force").stderr
+    table.write_text("source\trelation\ttarget\n")
+    assert "no answers" in here("remember", folder, table, "--force").stderr
+    assert len(load(folder).models.known or ()) == len(set(SOURCES))
