@@ -12,6 +12,7 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.plausibility import Critic, Pair, save_critic
 from cod3s.decode.recall import KnownAnswers, load_known, save_known
+from cod3s.decode.retelling import hero_of, retold
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
 from cod3s.records import AnswerSet
@@ -64,9 +65,9 @@ def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
 
 
 PEOPLE = [
-    ("She baked bread for the neighbours.", ["her kitchen smelled good"], "it is about her"),
-    ("My brother baked bread for the neighbours.", [], "both answers speak of her"),
-    ("I baked bread for the neighbours.", [], "it is about me"),
+    ("She baked bread for the neighbours.", ["her kitchen smelled good"], "about her alone"),
+    ("My brother baked bread for the neighbours.", ["his kitchen smelled good"], "told about him"),
+    ("I baked bread for the neighbours.", ["my kitchen smelled good"], "told about me"),
     (
         "Kim baked bread for the neighbours.",
         ["he thanked her", "her kitchen smelled good"],
@@ -76,10 +77,52 @@ PEOPLE = [
 
 
 @pytest.mark.parametrize(("source", "wanted", "why"), PEOPLE, ids=[why for *_, why in PEOPLE])
-def test_he_and_she_must_agree(
+def test_answers_are_told_about_the_people_of_the_source(
     known: KnownAnswers, signer: Signer, source: str, wanted: list[str], why: str
 ) -> None:
     assert recalled(known, signer, source) == wanted, why
+
+
+HEROES = [
+    ("She missed her flight.", "she"),
+    ("My sister missed her flight.", "she"),
+    ("My phone is gone", "I"),
+    ("Our team lost.", "we"),
+    ("Tom lost his keys.", "he"),
+    ("my brother and i fought", "I"),
+    ("My parents sold their house.", "they"),
+    ("The bakery closed.", None),
+]
+
+
+@pytest.mark.parametrize(("source", "hero"), HEROES)
+def test_who_a_source_is_about(source: str, hero: str | None) -> None:
+    assert hero_of(source) == hero
+
+
+RETOLD = [
+    ("we slept on a bench", "we", "she", "she slept on a bench"),
+    ("our friends waited in vain", "we", "he", "his friends waited in vain"),
+    ("I was given a reward", "I", "they", "they were given a reward"),
+    ("the owner thanked me", "I", "he", "the owner thanked him"),
+    ("her boss sent her home", "she", "I", "my boss sent me home"),
+    ("he told his mother", "he", "she", "she told her mother"),
+    ("they never found their dog", "they", "I", "I never found my dog"),
+    ("I don't like it", "I", "she", "she doesn't like it"),
+    ("she'd lost it", "she", "we", "we'd lost it"),
+    ("we have to walk", "we", "he", "he has to walk"),
+    ("the shop was closed", "I", "she", "the shop was closed"),
+    ("I make it at home", "I", "he", None),
+    ("I've lost it", "I", "he", None),
+    ("he told me about it", "he", "I", None),
+    ("we gave him ours", "we", "he", None),
+    ("and I, too", "I", "he", None),
+]
+
+
+@pytest.mark.parametrize(("text", "teller", "hero", "wanted"), RETOLD)
+def test_retold(text: str, teller: str, hero: str, wanted: str | None) -> None:
+    assert retold(text, teller, hero) == wanted
 
 
 def test_estimated_cosines_are_near_the_true_ones(signer: Signer) -> None:

@@ -6,7 +6,7 @@ vector, which is enough to find the sources that are similar to a new one.
 
 import json
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cod3s.decode.retelling import retell
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError
 from cod3s.files.disk import replaced_folder
@@ -26,41 +27,6 @@ _ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
 _SOURCES = 12  # so many of the most similar sources are looked at
 _SIMILAR = 0.5  # answers to less similar sources hardly ever fit
 _NEGATIONS = frozenset(["not", "never", "no", "none", "nobody", "nothing", "nowhere", "cannot", "without"])
-_HE, _SHE = frozenset(["he", "him", "his", "himself"]), frozenset(["she", "her", "hers", "herself"])
-_MEN = _HE | frozenset(
-    [
-        "boy",
-        "man",
-        "father",
-        "dad",
-        "brother",
-        "son",
-        "husband",
-        "uncle",
-        "grandfather",
-        "grandpa",
-        "nephew",
-        "king",
-        "mr",
-    ]
-)
-_WOMEN = _SHE | frozenset(
-    [
-        "girl",
-        "woman",
-        "mother",
-        "mom",
-        "mum",
-        "sister",
-        "daughter",
-        "wife",
-        "aunt",
-        "grandmother",
-        "grandma",
-        "niece",
-    ]
-)
-_WE = frozenset(["i", "me", "my", "myself", "we", "us", "our", "ourselves"])
 _MOST_BYTES = 1 << 28  # of the answers, unpacked
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
@@ -86,22 +52,19 @@ class KnownAnswers:
         return len(self._lines)
 
     def recall(self, source: str, vector: Vectors, relation: str) -> list[KnownAnswer]:
-        """The known answers to the sources that are most similar to this one, each text once.
+        """The known answers to the sources that are most similar to this one, told about its people, each once.
 
-        Vectors hardly see negation and gender, so sources that are negated where this one is not, and answers
-        about him where it is about her, are passed over.
+        Vectors hardly see negation, so sources that are negated where this one is not are passed over.
         """
-        asked = words(source)
         similarities = self._similarities(vector)
         recalled: dict[str, KnownAnswer] = {}
         for row in np.argsort(-similarities, kind="stable")[:_SOURCES].tolist():
             if (similarity := float(similarities[row])) < _SIMILAR:
                 break
             known = json.loads(self._lines[row])
-            if _is_negated(words(known["source"])) == _is_negated(asked):
-                for text in known.get(relation, ()):
-                    if _has_same_people(asked, words(text)):
-                        recalled.setdefault(text, KnownAnswer(text, known["source"], similarity))
+            if _is_negated(known["source"]) == _is_negated(source):
+                for text in retell(known.get(relation, ()), known["source"], source):
+                    recalled.setdefault(text, KnownAnswer(text, known["source"], similarity))
         return [*recalled.values()]
 
     def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
@@ -116,17 +79,8 @@ class KnownAnswers:
         return similarities
 
 
-def _is_negated(words: Iterable[str]) -> bool:
-    return any(word in _NEGATIONS or word.endswith("n't") for word in words)
-
-
-def _has_same_people(source: Iterable[str], answer: Iterable[str]) -> bool:
-    """Whether `he` and `she` in an answer can mean somebody in the source, as far as the words tell."""
-    in_source, in_answer = frozenset(source), frozenset(answer)
-    men, women = bool(in_source & _MEN), bool(in_source & _WOMEN)
-    if men == women:  # both or neither, but I alone am neither
-        return not (in_source & _WE and not men and in_answer & (_HE | _SHE))
-    return not in_answer & (_SHE if men else _HE)
+def _is_negated(text: str) -> bool:
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
 
 
 def save_known(folder: Path, answers: Answers, signer: Signer) -> None:

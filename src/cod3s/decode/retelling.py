@@ -1,0 +1,147 @@
+"""Tell an answer about another person: what I did after losing my key becomes what she did after losing hers.
+
+It knows pronouns and the most common verbs; where it is not sure about the grammar, it gives no answer.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from cod3s.text import words
+
+_FORMS = {  # subject, object, before a noun, alone, reflexive
+    "I": ("I", "me", "my", "mine", "myself"),
+    "we": ("we", "us", "our", "ours", "ourselves"),
+    "he": ("he", "him", "his", "his", "himself"),
+    "she": ("she", "her", "her", "hers", "herself"),
+    "they": ("they", "them", "their", "theirs", "themselves"),
+}
+_SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
+_SINGULAR = ("he", "she")
+_FIRST = ("I", "we")
+_NOUNS = {
+    "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle",
+    "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
+    "wife woman",
+}
+_PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
+_PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
+_TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
+_ADVERBS = frozenset(
+    words(
+        "almost already also always even finally hardly immediately just later nearly never often once only "
+        "quickly really simply soon still then"
+    )
+)
+# Those that do not follow a noun's "her": "they saw her again", "we gave her the keys".
+_AFTER_OBJECT = frozenset(
+    words(
+        "a about after again alone an and anymore as at away back because before but by down every for from "
+        "home how if in into no not off on out over so some that the to twice until up very what when who why "
+        "with"
+    )
+)
+_AGREEING = [  # with I, with he or she, with we or they
+    ("am", "is", "are"),
+    ("was", "was", "were"),
+    ("wasn't", "wasn't", "weren't"),
+    ("have", "has", "have"),
+    ("haven't", "hasn't", "haven't"),
+    ("do", "does", "do"),
+    ("don't", "doesn't", "don't"),
+]
+_FORMS_OF_VERB = {form: row for row in _AGREEING for form in row}
+# Past tenses and auxiliaries: the same for everybody.
+_SAME_FOR_ALL = frozenset(
+    words(
+        "ate became began bent bet bit bled blew bought bound bred broke brought built burnt burst came can "
+        "can't cannot cast caught chose clung cost could couldn't crept cut dealt did didn't drank dreamt "
+        "drew drove dug fed fell felt fled flew forbade forgave forgot fought found froze gave got grew "
+        "ground had hadn't heard held hid hit hung hurt kept knelt knew laid lay learnt led left lent let lit "
+        "lost made may meant met might misread mistook must overcame overheard overslept paid put quit ran "
+        "rang read rebuilt reread resold rewrote rode rose said sang sank sat saw sent set shall shone shook "
+        "shot should shouldn't shut slept slid slipped sold sought spent split spoke sprang spread stole "
+        "stood struck stuck stung swam swapped swept swore taught thought threw told took tore understood "
+        "undid went wept will withdrew woke won won't wore would wouldn't wrote"
+    )
+)
+
+
+def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
+    """The answers to the source `told`, as answers to the source `asked`, where that can be done.
+
+    Answers about another he or she than the one in the source are left out.
+    """
+    teller, hero = hero_of(told), hero_of(asked)
+    for answer in answers:
+        text = retold(answer, teller, hero) if teller and hero else answer
+        if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
+            yield text
+
+
+def hero_of(text: str) -> str | None:
+    """Whom a statement is about, as far as its pronouns and a few nouns tell: I, we, he, she or they."""
+    told = words(text)
+    people = [_PERSON_OF[word] for word in told if word in _PERSON_OF]
+    subjects = [person for person in _FIRST if person.lower() in told]
+    others = [person for person in people if person not in _FIRST]  # my sister is she
+    return next(iter([*subjects, *others, *people]), None)
+
+
+def retold(text: str, teller: str, hero: str) -> str | None:
+    """A clause about `teller`, told about `hero`; None if both are in it, or if the grammar is not sure."""
+    if teller == hero:
+        return text
+    tokens = _TOKEN.findall(text)
+    people = _people(text)
+    if hero in people or (hero in _FIRST and people & set(_FIRST) - {teller}):
+        return None
+    changed: list[str] = []
+    for position, token in enumerate(tokens):
+        word = token.lower().replace("’", "'")
+        pronoun, _, contracted = word.partition("'")
+        if pronoun in map(str.lower, _FORMS[teller]) and contracted in ("m", "s", "re", "ve"):
+            return None
+        if pronoun not in map(str.lower, _FORMS[teller]):
+            changed.append(token)
+            continue
+        form = _form(pronoun, teller, tokens[position + 1 :])
+        changed.append(_FORMS[hero][form] + (f"'{contracted}" if contracted else ""))
+        if form == _SUBJECT and not contracted:
+            place = _verb_place(tokens, position)
+            verb = _agreeing(tokens[place], teller, hero) if place is not None else None
+            if place is None or verb is None:
+                return None
+            tokens[place] = verb
+    return "".join(changed)
+
+
+def _people(text: str) -> set[str]:
+    """Who the pronouns of a text are about."""
+    return {_PRONOUNS[word] for word in words(text) if word in _PRONOUNS}
+
+
+def _form(pronoun: str, teller: str, following: Sequence[str]) -> int:
+    """Which form of the pronoun it is; `her` and `his` may be two."""
+    forms = [form.lower() for form in _FORMS[teller]]
+    if pronoun == "her" and teller == "she":
+        noun = next((token.lower() for token in following if token.strip()), "")
+        return _BEFORE_NOUN if noun.isalpha() and noun not in _AFTER_OBJECT else _OBJECT
+    return forms.index(pronoun)
+
+
+def _verb_place(tokens: Sequence[str], position: int) -> int | None:
+    """Where the verb of the subject at `position` stands."""
+    for place in range(position + 1, len(tokens)):
+        if tokens[place].strip() and tokens[place].lower() not in _ADVERBS:
+            return place if tokens[place][0].isalpha() else None
+    return None
+
+
+def _agreeing(verb: str, teller: str, hero: str) -> str | None:
+    """The verb as it agrees with the hero; None if that is not sure."""
+    word = verb.lower().replace("’", "'")
+    if word in _FORMS_OF_VERB:
+        return _FORMS_OF_VERB[word][0 if hero == "I" else 1 if hero in _SINGULAR else 2]
+    if word in _SAME_FOR_ALL or word.endswith("ed") or (teller in _SINGULAR) == (hero in _SINGULAR):
+        return verb
+    return None
