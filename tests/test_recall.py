@@ -41,7 +41,7 @@ def known(signer: Signer, tmp_path: Path) -> KnownAnswers:
 
 
 def recalled(known: KnownAnswers, signer: Signer, source: str, relation: str = "effect") -> list[str]:
-    return [answer.text for answer in known.recall(source, signer.vectors([source])[0], relation)]
+    return [answer.text for answer in known.recall(source, relation, signer)]
 
 
 def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, signer: Signer) -> None:
@@ -49,7 +49,7 @@ def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, sign
     assert recalled(known, signer, "The boat sank in the harbour.")[:2] == [
         *KNOWN["The boat sank in the harbour."]["effect"]
     ]
-    (first, *_) = known.recall("the boat sank", signer.vectors(["the boat sank"])[0], "effect")
+    (first, *_) = known.recall("the boat sank", "effect", signer)
     assert first.source == "The boat sank in the harbour."
     assert 0.5 <= first.similarity <= 1
 
@@ -112,6 +112,9 @@ RETOLD = [
     ("she'd lost it", "she", "we", "we'd lost it"),
     ("we have to walk", "we", "he", "he has to walk"),
     ("the shop was closed", "I", "she", "the shop was closed"),
+    ("my father was cross with us", "we", "she", "her father was cross with her"),
+    ("the airline gave us vouchers", None, "he", "the airline gave him vouchers"),
+    ("we had to walk", "we", "I", "we had to walk"),
     ("I make it at home", "I", "he", None),
     ("I've lost it", "I", "he", None),
     ("he told me about it", "he", "I", None),
@@ -121,7 +124,7 @@ RETOLD = [
 
 
 @pytest.mark.parametrize(("text", "teller", "hero", "wanted"), RETOLD)
-def test_retold(text: str, teller: str, hero: str, wanted: str | None) -> None:
+def test_retold(text: str, teller: str | None, hero: str, wanted: str | None) -> None:
     assert retold(text, teller, hero) == wanted
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.models import BundleModels, RoleModel
+from cod3s.decode.recall import KnownAnswer
 from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
@@ -287,7 +288,7 @@ class Judge:
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
         if "known" in self.critic.parts:
-            similarities = self._similarities(pairs, vectors)
+            similarities = self._similarities(pairs)
             scores = [
                 PairScores(0.0, known=known, verdict=score.verdict) if known else replace(score, known=known)
                 for score, known in zip(scores, similarities, strict=True)
@@ -307,12 +308,17 @@ class Judge:
                 complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **given)
         return feature_rows(self.critic.weights, pairs, complete)
 
-    def _similarities(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> list[float]:
+    def recall(self, source: str, relation: str) -> list[KnownAnswer]:
+        """Known answers to similar sources, if the bundle has any."""
+        return self._known.recall(source, relation, self._signer) if self._known else []
+
+    def _similarities(self, pairs: Sequence[Pair]) -> list[float]:
         """How similar each source is to one that the target is a known answer to; 0 if there is none."""
         known: dict[tuple[str, str, str], float] = {}
         for relation, source in dict.fromkeys((pair.relation, pair.source) for pair in pairs):
-            for answer in self._known.recall(source, vectors[source], relation) if self._known else ():
-                known[relation, source, answer.text] = answer.similarity
+            known |= {
+                (relation, source, answer.text): answer.similarity for answer in self.recall(source, relation)
+            }
         return [known.get((pair.relation, pair.source, pair.target), 0.0) for pair in pairs]
 
     def signatures(self, vectors: Mapping[str, Vectors]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.decode.retelling import retell
+from cod3s.decode.retelling import neutral, retell
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError
 from cod3s.files.disk import replaced_folder
@@ -51,12 +51,12 @@ class KnownAnswers:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def recall(self, source: str, vector: Vectors, relation: str) -> list[KnownAnswer]:
+    def recall(self, source: str, relation: str, signer: Signer) -> list[KnownAnswer]:
         """The known answers to the sources that are most similar to this one, told about its people, each once.
 
         Vectors hardly see negation, so sources that are negated where this one is not are passed over.
         """
-        similarities = self._similarities(vector)
+        similarities = self._similarities(signer.vectors([neutral(source)])[0])
         recalled: dict[str, KnownAnswer] = {}
         for row in np.argsort(-similarities, kind="stable")[:_SOURCES].tolist():
             if (similarity := float(similarities[row])) < _SIMILAR:
@@ -92,7 +92,7 @@ def save_known(folder: Path, answers: Answers, signer: Signer) -> None:
     ]
     with replaced_folder(folder) as partial:
         (partial / _ANSWERS).write_bytes(lzma.compress("\n".join(lines).encode(), preset=9))
-        np.save(partial / _SIGNS, pack(signer.vectors(sources) > 0), allow_pickle=False)
+        np.save(partial / _SIGNS, pack(signer.vectors([*map(neutral, sources)]) > 0), allow_pickle=False)
 
 
 def load_known(folder: Path) -> KnownAnswers:

@@ -18,13 +18,15 @@ _FORMS = {  # subject, object, before a noun, alone, reflexive
 _SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
 _SINGULAR = ("he", "she")
 _FIRST = ("I", "we")
-_NOUNS = {
-    "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle",
+_NOUNS = {  # and names that many examples use
+    "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle "
+    "adam ben bob daniel david george henry jack james john mark max michael mike paul peter thomas tim tom",
     "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
-    "wife woman",
+    "wife woman alice amy anna ella emily emma jane julia laura lisa lucy maria mary nina sara sarah sophie susan",
 }
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
 _PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
+_NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
 _TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
 _ADVERBS = frozenset(
     words(
@@ -73,7 +75,7 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     """
     teller, hero = hero_of(told), hero_of(asked)
     for answer in answers:
-        text = retold(answer, teller, hero) if teller and hero else answer
+        text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
             yield text
 
@@ -87,28 +89,35 @@ def hero_of(text: str) -> str | None:
     return next(iter([*subjects, *others, *people]), None)
 
 
-def retold(text: str, teller: str, hero: str) -> str | None:
-    """A clause about `teller`, told about `hero`; None if both are in it, or if the grammar is not sure."""
-    if teller == hero:
+def neutral(text: str) -> str:
+    """The text with `he` for every person, whatever that does to its verbs, so that only what happens counts."""
+    return _TOKEN.sub(lambda token: _NEUTRAL.get(token[0].lower(), token[0]), text)
+
+
+def retold(text: str, teller: str | None, hero: str) -> str | None:
+    """A clause about `teller`, told about `hero`; None if both are in it, or if the grammar is not sure.
+
+    I and we are one, and also the teller if the clause answered a source about nobody.
+    """
+    tellers = _FIRST if teller is None or teller in _FIRST else (teller,)
+    if hero in tellers:
         return text
-    tokens = _TOKEN.findall(text)
     people = _people(text)
-    if hero in people or (hero in _FIRST and people & set(_FIRST) - {teller}):
+    if hero in people or (hero in _FIRST and people & {*_FIRST}):
         return None
+    tokens = _TOKEN.findall(text)
     changed: list[str] = []
     for position, token in enumerate(tokens):
-        word = token.lower().replace("’", "'")
-        pronoun, _, contracted = word.partition("'")
-        if pronoun in map(str.lower, _FORMS[teller]) and contracted in ("m", "s", "re", "ve"):
-            return None
-        if pronoun not in map(str.lower, _FORMS[teller]):
+        pronoun, _, contracted = token.lower().replace("’", "'").partition("'")
+        person = _PRONOUNS.get(pronoun)
+        if person is None or person not in tellers:
             changed.append(token)
             continue
-        form = _form(pronoun, teller, tokens[position + 1 :])
+        form = _form(pronoun, person, tokens[position + 1 :])
         changed.append(_FORMS[hero][form] + (f"'{contracted}" if contracted else ""))
-        if form == _SUBJECT and not contracted:
-            place = _verb_place(tokens, position)
-            verb = _agreeing(tokens[place], teller, hero) if place is not None else None
+        place = _verb_place(tokens, position)
+        if form == _SUBJECT and contracted not in ("d", "ll"):
+            verb = None if contracted or place is None else _agreeing(tokens[place], person, hero)
             if place is None or verb is None:
                 return None
             tokens[place] = verb
@@ -120,10 +129,10 @@ def _people(text: str) -> set[str]:
     return {_PRONOUNS[word] for word in words(text) if word in _PRONOUNS}
 
 
-def _form(pronoun: str, teller: str, following: Sequence[str]) -> int:
-    """Which form of the pronoun it is; `her` and `his` may be two."""
-    forms = [form.lower() for form in _FORMS[teller]]
-    if pronoun == "her" and teller == "she":
+def _form(pronoun: str, person: str, following: Sequence[str]) -> int:
+    """Which form of the pronoun it is; `her` may be two."""
+    forms = [form.lower() for form in _FORMS[person]]
+    if pronoun == "her":
         noun = next((token.lower() for token in following if token.strip()), "")
         return _BEFORE_NOUN if noun.isalpha() and noun not in _AFTER_OBJECT else _OBJECT
     return forms.index(pronoun)
@@ -137,11 +146,11 @@ def _verb_place(tokens: Sequence[str], position: int) -> int | None:
     return None
 
 
-def _agreeing(verb: str, teller: str, hero: str) -> str | None:
+def _agreeing(verb: str, person: str, hero: str) -> str | None:
     """The verb as it agrees with the hero; None if that is not sure."""
     word = verb.lower().replace("’", "'")
     if word in _FORMS_OF_VERB:
         return _FORMS_OF_VERB[word][0 if hero == "I" else 1 if hero in _SINGULAR else 2]
-    if word in _SAME_FOR_ALL or word.endswith("ed") or (teller in _SINGULAR) == (hero in _SINGULAR):
+    if word in _SAME_FOR_ALL or word.endswith("ed") or (person in _SINGULAR) == (hero in _SINGULAR):
         return verb
     return None

@@ -7,7 +7,6 @@ from math import log
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
 from cod3s.decode.plausibility import Judge, Pair
-from cod3s.decode.recall import KnownAnswers
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
@@ -48,8 +47,8 @@ def write_sentences(
     bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
     if judge:
         bins = [[candidates[: config.shortlist] for candidates in rows] for rows in bins]
-    if judge and models.known and config.recalls:
-        recalled = recall_answers(models.known, batch, judge)
+    if judge and config.recalls:
+        recalled = recall_answers(batch, judge)
         bins = [add_to_bins(*row) for row in zip(recalled, signatures, bins, strict=True)]
     return bins
 
@@ -62,12 +61,9 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
     return judge_candidates(judge, batch, bins) if judge else bins
 
 
-def recall_answers(known: KnownAnswers, batch: Batch, judge: Judge) -> list[list[Candidate]]:
+def recall_answers(batch: Batch, judge: Judge) -> list[list[Candidate]]:
     """Known answers to sources that are similar to each source."""
-    vectors = judge.vectors(batch.sources)
-    recalled = [
-        known.recall(source, vectors[source], batch.relation)[: batch.config.recall] for source in batch.sources
-    ]
+    recalled = [judge.recall(source, batch.relation)[: batch.config.recall] for source in batch.sources]
     vectors = judge.vectors(answer.text for answers in recalled for answer in answers)
     signatures = judge.signatures(vectors)
     return [
