@@ -97,7 +97,10 @@ def generate(
     signature: SignatureOption = None,
     like: LikeOption = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also show signatures, bins and all settings.")
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."
+        ),
     ] = False,
     json: JsonOption = False,
     output: OutputOption = None,
@@ -277,13 +280,16 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     columns += ["must contain"] if held else []
     columns += ["signature", "its bin is like"] if signed else []
     columns += ["off by" if in_bins else "realised"] if checked else []
+    recalled = verbose and any(answer.known_for for answer in answers)
+    columns += ["known answer to"] if recalled else []
 
     def row(number: int, answer: Answer) -> list[str | int]:
         cells: list[str | int] = [number, answer.text, figure_of(answer)]
         cells += [answer.constraint] if held else []
         cells += [answer.signature, f"{answer.medoid} ({answer.count})" if answer.medoid else ""] if signed else []
         off = "" if answer.hamming is None else answer.hamming
-        return cells + ([off if in_bins else answer.realised] if checked else [])
+        cells += [off if in_bins else answer.realised] if checked else []
+        return cells + ([answer.known_for] if recalled else [])
 
     rows = [row(number, answer) for number, answer in enumerate(answers, 1)]
     hidden = _OTHER_SEARCH[str(answers.settings["search"])]

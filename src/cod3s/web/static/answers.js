@@ -139,6 +139,7 @@ export class AnswerList {
       make("span", { class: "bits" }, pattern(bin.signature)),
       make("span", { text: plural(bin.count, "training sentence") }),
       answers.length ? make("span", { text: scores }) : null,
+      ...answers.filter((answer) => answer.known_for).map((answer) => make("span", { text: `known answer to “${answer.known_for}”` })),
     );
   }
 
