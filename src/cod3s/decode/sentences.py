@@ -31,6 +31,7 @@ class Candidate:
     known_for: str = ""  # the similar source that it is a known answer to, if it was recalled
 
 
+_ENOUGH_KNOWN = 2  # known answers per answer that was asked for
 Bins = list[list[Candidate]]
 """The candidates of a source: a list per signature, best first."""
 
@@ -40,17 +41,23 @@ def write_sentences(
 ) -> list[Bins]:
     """The candidates of each source and signature, likeliest first; all of them go to the engine together.
 
-    A judge gets a shortlist, and known answers.
+    A judge gets a shortlist, and known answers. If there are many of those, spare bins are left to them.
     """
     config = batch.config
     signatures = [[signature.signature for signature in row] for row in chosen]
-    bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
-    if judge:
-        bins = [[candidates[: config.shortlist] for candidates in rows] for rows in bins]
-    if judge and config.recalls:
-        recalled = recall_answers(batch, judge)
-        bins = [add_to_bins(*row) for row in zip(recalled, signatures, bins, strict=True)]
-    return bins
+    if not judge:
+        return write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
+    recalled = recall_answers(batch, judge) if config.recalls else [[] for _ in signatures]
+    written_in = [
+        row[: config.k] if wanted is None and len(known) >= _ENOUGH_KNOWN * config.k else row
+        for row, known, wanted in zip(signatures, recalled, batch.wanted, strict=True)
+    ]
+    bins = write_candidates(models.sentence(batch.relation), batch.sources, written_in, config)
+    shortlists = [
+        [candidates[: config.shortlist] for candidates in rows] + [[] for _ in row[len(rows) :]]
+        for rows, row in zip(bins, signatures, strict=True)
+    ]
+    return [add_to_bins(*row) for row in zip(recalled, signatures, shortlists, strict=True)]
 
 
 def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge | None) -> list[Bins]:
