@@ -91,9 +91,10 @@ default-bundle: install
 	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers recipes/answers.tsv.gz \
 	  $(foreach table,$(VERDICTS),--verdicts recipes/verdicts-$(table).tsv) \
 	  --first-layer 4 --rank 24 --rivals 2 --epochs 2 --learning-rate 5e-4 --evaluate-every 300
+	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
-	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) \
-	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap
+	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-recalled.tsv \
+	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

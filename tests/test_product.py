@@ -171,6 +171,7 @@ def test_the_wheel_holds_the_bundle_the_pages_and_the_licences(distributions: Pa
     for part in ("default_bundle/bundle.json", "py.typed", "licenses/LICENSE", "licenses/NOTICE", "web/static/"):
         assert any(part in name for name in names), part
     assert not any(name.startswith("tests/") for name in names)
+    assert next(distributions.glob("*.whl")).stat().st_size < 100e6, "some indexes take no larger files"
 
 
 @pytest.mark.slow

@@ -74,8 +74,8 @@ def test_an_unknown_relation_ends_with_two(talk) -> None:
 
 def test_very_many_answers_are_announced(talk) -> None:
     done = talk(":k 200", arguments=("effect", "-k", "1000"))
-    assert "1000 answers per source (1000 is the most) take at least 3.3 minutes" in done.stderr
-    assert "200 answers per source (1000 is the most) take at least 0.7 minutes" in done.stderr
+    assert "1000 answers per source (1000 is the most) take about 3.3 minutes" in done.stderr
+    assert "200 answers per source (1000 is the most) take about 0.7 minutes" in done.stderr
 
 
 class Terminal:

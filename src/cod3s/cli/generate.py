@@ -26,7 +26,7 @@ _OTHER_SEARCH = {"beam": ("samples", "top_k"), "sample": ("beam",)}  # options t
 _ALSO = {"beam": ("samples", "baseline_beam"), "top_k": ("baseline_top_k",)}
 """Flags that also set other options, unless those are given, too: `--beam 5` works with any search."""
 _MANY = 100  # answers per source: more than this takes long enough to be announced
-_ANSWERS_PER_MINUTE = 300  # at best: ten in two seconds on two cores
+_ANSWERS_PER_MINUTE = 300  # ten in two seconds on two cores
 _WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 
 SystemOption = Annotated[
@@ -162,8 +162,8 @@ def announce_many(k: int) -> None:
     """Say how long very many answers take."""
     if k > _MANY:
         say(
-            f"{k} answers per source ({MAX_K} is the most) take at least {k / _ANSWERS_PER_MINUTE:.1f} minutes, "
-            "estimated from ten in two seconds on two cores; choosing among many takes longer still"
+            f"{k} answers per source ({MAX_K} is the most) take about {k / _ANSWERS_PER_MINUTE:.1f} minutes, "
+            "estimated from ten in two seconds on two cores"
         )
 
 
