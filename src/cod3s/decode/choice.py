@@ -196,22 +196,21 @@ def choose_first(bins: Bins, per_bin: int, taken: Taken, *, most: int | None = N
     """
     chosen: Bins = [[] for _ in bins]
     left = list(range(len(bins)))
-    while left and len(bins) - len(left) < (len(bins) if most is None else most):
-        new = [[candidate for candidate in bins[number] if candidate not in taken] for number in left]
-        position = 0
-        if most is not None and most < len(bins):
-            position = min(range(len(left)), key=lambda position: _order(new[position]))
-        number = left.pop(position)
-        for candidate in new[position]:
+    enough = len(bins) if most is None else min(most, len(bins))
+    for _ in range(enough):
+        number = left[0] if enough == len(bins) else min(left, key=lambda number: _order(bins[number], taken))
+        left.remove(number)
+        for candidate in bins[number]:
             if candidate not in taken and len(chosen[number]) < per_bin:
                 taken.add(candidate)
                 chosen[number].append(candidate)
     return chosen
 
 
-def _order(candidates: Sequence[Candidate]) -> tuple[bool, bool, float]:
-    """What a bin is compared with other bins by: those with candidates first, then fresh ones, then by score."""
-    return (False, candidates[0].stale, -candidates[0].score) if candidates else (True, True, 0.0)
+def _order(candidates: Sequence[Candidate], taken: Taken) -> tuple[bool, float]:
+    """What a bin is compared with other bins by: its first new candidate; fresh ones come first, then by score."""
+    best = next((candidate for candidate in candidates if candidate not in taken), None)
+    return (best.stale, -best.score) if best else (True, float("inf"))
 
 
 def choose_weighed(
