@@ -10,8 +10,8 @@ import pytest
 from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
+from cod3s.decode.known_answers import KnownAnswers, load_known, save_known
 from cod3s.decode.plausibility import Critic, Pair, save_critic
-from cod3s.decode.recall import KnownAnswers, load_known, save_known
 from cod3s.decode.retelling import hero_of, retold
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError

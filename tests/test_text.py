@@ -62,6 +62,8 @@ def test_what_is_not_text_among_many_is_named() -> None:
         ("?!", "?!", "nothing but punctuation stays as it is"),
         ("then i left", "then I left", "a careless i is the pronoun"),
         ("i’m late and i've lost it", "I'm late and I've lost it", "with its endings, and plain quotes"),
+        ("I LOST MY KEYS!!", "I lost my keys", "a sentence in capitals is not all acronyms"),
+        ("NASA WON", "NASA WON", "two words may be"),
         ("he said i.e. that one", "he said i.e. that one", "an abbreviation is not the pronoun"),
     ],
 )

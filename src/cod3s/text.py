@@ -80,9 +80,12 @@ def for_modelling(text: str) -> str:
     """The form that models read and write: first letter in lower case, no final punctuation, plain quotes.
 
     Unlike in the original code, I, I'm, acronyms and names with inner capitals keep their case, and a lone i
-    becomes I.
+    becomes I. A whole sentence in capitals is read as if it were in lower case.
     """
-    line = _SMALL_I.sub("I", clean(text).translate(_PLAIN_QUOTES))
+    line = clean(text).translate(_PLAIN_QUOTES)
+    if line.isupper() and line.count(" ") > 1:
+        line = line.lower()
+    line = _SMALL_I.sub("I", line)
     line = line.rstrip(".!?;:, ") or line
     first = line.split(" ", 1)[0]
     if first == "I" or first.startswith("I'") or first[1:] != first[1:].lower():

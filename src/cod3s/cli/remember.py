@@ -28,7 +28,7 @@ def remember(
     from cod3s.bundle import read_facts, write_facts
     from cod3s.critic.examples import answer_examples
     from cod3s.decode.generator import load
-    from cod3s.decode.recall import FOLDER, save_known
+    from cod3s.decode.known_answers import FOLDER, save_known
     from cod3s.files.disk import require_new
 
     facts, generator = read_facts(bundle), load(bundle)

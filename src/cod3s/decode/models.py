@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
-from cod3s.decode.recall import KnownAnswers, load_known
+from cod3s.decode.known_answers import KnownAnswers, load_known
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
+from cod3s.decode.known_answers import KnownAnswer
 from cod3s.decode.models import BundleModels, RoleModel
-from cod3s.decode.recall import KnownAnswer
 from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
