@@ -51,7 +51,9 @@ def main(questions: str, bundle: str | None = None) -> None:
                 np.mean([count_distinct(found, facts["template"], encoder, threshold) for found in sets])
                 for encoder, threshold in ((signed, 0.1), (signed, 0.25), (other, 0.1))
             ]
-            forward = np.mean([answer.forward for found in sets for answer in found.answers])
+            forward = np.mean(
+                [answer.forward for found in sets for answer in found.answers if answer.forward is not None]
+            )
             critic = np.mean([answer.plausibility or np.nan for found in sets for answer in found.answers])
             cosine = np.mean([relevance(found, signed) for found in sets])
             print(
