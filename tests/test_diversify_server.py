@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -389,13 +388,13 @@ def test_a_seed_repeats_the_answers_of_a_causal_model(tiny_server: str) -> None:
     assert first == second
 
 
-def test_a_real_language_model_gives_different_answers(static: Encoder) -> None:
-    folder = os.environ.get("COD3S_SMOLLM2")
-    if not folder:
-        pytest.skip("COD3S_SMOLLM2 names no folder with the weights of SmolLM2")
+def test_a_real_language_model_is_asked_by_every_strategy(smollm2: Path, static: Encoder) -> None:
     from causal_server import served
 
-    with served(Path(folder)) as address:
-        ask = CompletionServer(address, "smollm2", samples=4, max_tokens=24, chat=True, seed=1, timeout=300)
-        found = library.diversify(ask, "Name one use for a brick.", 4, strategy="auto", budget=8, encoder=static)
-    assert len(set(found.texts)) == len(found) >= 3
+    with served(smollm2) as address:
+        settings = {"samples": 3, "max_tokens": 8, "temperature": 0.5, "seed": 1, "timeout": 300}
+        ask = CompletionServer(address, "smollm2", chat=True, **settings)
+        found = library.diversify(ask, "Name one use for a brick.", 30, strategy="auto", budget=4, encoder=static)
+    assert set(found.strategies) == set(STRATEGIES) - {"auto"}
+    assert len(set(found.texts)) == len(found) >= 5
+    assert sum("brick" in text.lower() for text in found.candidates) >= 3  # random weights would not say that
