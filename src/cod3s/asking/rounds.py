@@ -125,7 +125,8 @@ class _Rounds:
             tokens, before = self._tokens(), self._inquiry.tokens
             new_bins = self._inquiry.hear(reply, call.strategy, tokens)
             cost = (tokens.total if tokens else 0) - (before.total if before else 0)
-            self._strategy.learn(call, new_bins, cost)
+            texts = len(reply.texts) if isinstance(reply, Answered) else 0
+            self._strategy.learn(call, texts, new_bins, cost)
             if self._watch is not None:
                 self._watch(self._inquiry)
 

@@ -15,7 +15,7 @@ STRATEGIES = {
     "temperature": "raise the temperature whenever a call brings nothing new",
     "avoid": "tell the model what has been said and ask for something different",
     "verbalized": "ask for several answers with their probabilities in a single reply",
-    "auto": "try each of these, then use whichever brings the most new answers",
+    "auto": "resample while that brings new answers, then try the others and use whichever brings the most",
 }
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short
@@ -35,11 +35,11 @@ class Call:
 
 
 class Strategy(Protocol):
-    """Plans calls, and learns how many new bins each of them brought."""
+    """Plans calls, and learns how many texts and new bins each of them brought."""
 
     def plan(self, prompt: str, kept: list[str]) -> Call: ...
 
-    def learn(self, call: Call, new_bins: int, tokens: int) -> None: ...
+    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None: ...
 
 
 def open_strategy(name: str, generate: Any) -> Strategy:
@@ -78,7 +78,7 @@ class _Single:
     def plan(self, prompt: str, kept: list[str]) -> Call:
         return Call(self.name, prompt)
 
-    def learn(self, call: Call, new_bins: int, tokens: int) -> None:
+    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
         pass
 
 
@@ -90,7 +90,7 @@ class _Temperature(_Single):
     def plan(self, prompt: str, kept: list[str]) -> Call:
         return Call(self.name, prompt, settings={"temperature": round(self._temperature, 2)})
 
-    def learn(self, call: Call, new_bins: int, tokens: int) -> None:
+    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
         if not new_bins:
             self._temperature = max(self._temperature, min(self._temperature + _STEP, _HOTTEST))
 
@@ -135,25 +135,31 @@ class _Verbalized(_Single):
 
 
 class _Auto:
-    """Try every strategy once, then the best by new bins per token; older calls count less."""
+    """Stay with a strategy while at least half of what it brings is new, and only then try the next one.
+
+    When all have been tried, the best by new bins per token is used; older calls count less.
+    """
 
     def __init__(self, strategies: list[_Single]) -> None:
         self._strategies = {strategy.name: strategy for strategy in strategies}
         self._untried = list(self._strategies)
-        self._gains = dict.fromkeys(self._strategies, 0.0)
+        self._gains: dict[str, float] = {}
+        self._fruitful = ""  # the strategy of the last call, if at least half of its texts were new
 
     def plan(self, prompt: str, kept: list[str]) -> Call:
-        name = self._untried[0] if self._untried else max(self._gains, key=lambda name: self._gains[name])
+        if self._untried:
+            name = self._fruitful or self._untried[0]
+        else:
+            name = max(self._gains, key=lambda name: self._gains[name])
         return self._strategies[name].plan(prompt, kept)
 
-    def learn(self, call: Call, new_bins: int, tokens: int) -> None:
-        gain = new_bins / max(tokens, 1)
-        if call.strategy in self._untried:
-            self._untried.remove(call.strategy)
-            self._gains[call.strategy] = gain
-        else:
-            self._gains[call.strategy] = (self._gains[call.strategy] + gain) / 2
-        self._strategies[call.strategy].learn(call, new_bins, tokens)
+    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
+        name, gain = call.strategy, new_bins / max(tokens, 1)
+        if name in self._untried:
+            self._untried.remove(name)
+        self._gains[name] = (self._gains[name] + gain) / 2 if name in self._gains else gain
+        self._fruitful = name if new_bins and 2 * new_bins >= texts else ""
+        self._strategies[name].learn(call, texts, new_bins, tokens)
 
 
 _FENCE = re.compile(r"```(?:\w+)?\s*(.*?)```", re.DOTALL)

@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 
 from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences
 from cod3s.bundle import read_facts
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.decode_config import MAX_K, DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.rerank import need_backward
@@ -119,6 +119,12 @@ def _speed(stage: str, times: Times, inputs: int) -> StageSpeed:
         processor_ratio=peer_busy / int8_busy,
         processor_ratio_float32=peer_busy / float32_busy,
     )
+
+
+def growth_cases(k: int) -> list[tuple[int, int]]:
+    """Pairs of inputs and k: more inputs, then more answers, up to the most that a call may ask for."""
+    cases = [(1, k), (2, k), (4, k), (2, min(2 * k, MAX_K)), (2, min(4 * k, MAX_K))]
+    return list(dict.fromkeys(cases))
 
 
 def bench_growth(

@@ -8,6 +8,7 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
+from cod3s.decode.decode_config import DEFAULT, MAX_K, PAPER
 from cod3s.errors import Cod3sError, require, require_all
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
@@ -97,7 +98,7 @@ def _print_encoders(speeds: "list[EncoderSpeed]", busy: bool, settings: str) -> 
 def decode(
     shape: Annotated[str, typer.Option(help="Shape of the random weights: paper, small or tiny.")] = "paper",
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
-    k: Annotated[int, typer.Option("-k", min=1, help="Answers per source.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Answers per source.")] = DEFAULT.k,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads on both sides; by default, all cores.")
@@ -115,9 +116,8 @@ def decode(
     require_all("train", "torch", "transformers")
     from tempfile import TemporaryDirectory
 
-    from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth
+    from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth, growth_cases
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.decode_config import DEFAULT, PAPER
     from cod3s.decode.generator import load
 
     machine = _looked_at(threads)
@@ -128,7 +128,7 @@ def decode(
     if quick:
         shape = "small" if shape == "paper" else shape
         config = config.with_values(signature_beam=20, beam=8, k=min(k, 4))
-    cases = [(1, config.k), (2, config.k), (4, config.k), (2, 2 * config.k), (2, 4 * config.k)]
+    cases = growth_cases(config.k)
     with TemporaryDirectory() as folder, progress("runs", 3 + len(cases)) as advance:
         random_bundle = make_random_bundle(Path(folder), shape)
         stages = bench_decoding(
