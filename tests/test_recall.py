@@ -62,6 +62,7 @@ def test_nothing_is_recalled_for_a_source_like_none_of_them(known: KnownAnswers,
 def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
     assert "everybody cheered" not in recalled(known, signer, "The boat sank in the harbour.")
     assert recalled(known, signer, "The boat didn't sink in the harbour.") == ["everybody cheered"]
+    assert recalled(known, signer, "The boat stopped sinking in the harbour.") == ["everybody cheered"]
 
 
 PEOPLE = [

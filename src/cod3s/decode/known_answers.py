@@ -26,7 +26,9 @@ FOLDER = "known"
 _ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
 _SOURCES = 12  # so many of the most similar sources are looked at
 _SIMILAR = 0.5  # answers to less similar sources hardly ever fit
-_NEGATIONS = frozenset(["not", "never", "no", "none", "nobody", "nothing", "nowhere", "cannot", "without"])
+_NEGATIONS = frozenset(
+    words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
+)
 _MOST_BYTES = 1 << 28  # of the answers, unpacked
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
