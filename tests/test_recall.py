@@ -12,7 +12,7 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.known_answers import KnownAnswers, load_known, save_known
 from cod3s.decode.plausibility import Critic, Pair, save_critic
-from cod3s.decode.retelling import hero_of, retold
+from cod3s.decode.retelling import hero_of, retell, retold
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
 from cod3s.records import AnswerSet
@@ -99,6 +99,12 @@ HEROES = [
 @pytest.mark.parametrize(("source", "hero"), HEROES)
 def test_who_a_source_is_about(source: str, hero: str | None) -> None:
     assert hero_of(source) == hero
+
+
+def test_my_boss_is_not_me() -> None:
+    assert [*retell(["he found a better job"], "He quit.", "My boss quit.")] == ["he found a better job"]
+    assert [*retell(["he found a better job"], "He quit.", "I quit.")] == ["I found a better job"]
+    assert [*retell(["he bought a new one"], "His phone broke.", "My phone broke.")] == ["I bought a new one"]
 
 
 RETOLD = [

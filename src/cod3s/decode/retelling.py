@@ -74,6 +74,8 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     Answers about another he or she than the one in the source are left out.
     """
     teller, hero = hero_of(told), hero_of(asked)
+    if hero in _FIRST and teller not in (None, *_FIRST) and _acts(teller, told) and not _acts(hero, asked):
+        hero = None  # if my boss acts, he is the hero, not I
     for answer in answers:
         text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
@@ -87,6 +89,11 @@ def hero_of(text: str) -> str | None:
     subjects = [person for person in _FIRST if person.lower() in told]
     others = [person for person in people if person not in _FIRST]  # my sister is she
     return next(iter([*subjects, *others, *people]), None)
+
+
+def _acts(person: str | None, text: str) -> bool:
+    """Whether a person is a subject in the text, not only somebody whose things or people are."""
+    return person is not None and person.lower() in words(text)
 
 
 def neutral(text: str) -> str:
