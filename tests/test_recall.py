@@ -104,7 +104,8 @@ def test_who_a_source_is_about(source: str, hero: str | None) -> None:
 def test_my_boss_is_not_me() -> None:
     assert [*retell(["he found a better job"], "He quit.", "My boss quit.")] == ["he found a better job"]
     assert [*retell(["he found a better job"], "He quit.", "I quit.")] == ["I found a better job"]
-    assert [*retell(["he bought a new one"], "His phone broke.", "My phone broke.")] == ["I bought a new one"]
+    assert [*retell(["he bought a new one"], "He broke his phone.", "My phone broke.")] == ["I bought a new one"]
+    assert [*retell(["he was sad"], "He had a birthday.", "everyone forgot my birthday")] == ["I was sad"]
 
 
 RETOLD = [

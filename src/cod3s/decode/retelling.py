@@ -74,8 +74,8 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     Answers about another he or she than the one in the source are left out.
     """
     teller, hero = hero_of(told), hero_of(asked)
-    if hero in _FIRST and teller not in (None, *_FIRST) and _acts(teller, told) and not _acts(hero, asked):
-        hero = None  # if my boss acts, he is the hero, not I
+    if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
+        hero = None
     for answer in answers:
         text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
@@ -91,9 +91,10 @@ def hero_of(text: str) -> str | None:
     return next(iter([*subjects, *others, *people]), None)
 
 
-def _acts(person: str | None, text: str) -> bool:
-    """Whether a person is a subject in the text, not only somebody whose things or people are."""
-    return person is not None and person.lower() in words(text)
+def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
+    """Whether `my boss` acts in a source as he or she does in the other one, which does not speak of a boss."""
+    mine = asked[0] in ("my", "our") and not {"i", "we"} & {*asked}
+    return mine and len(asked) > 1 and asked[1] not in told
 
 
 def neutral(text: str) -> str:
