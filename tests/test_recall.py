@@ -176,6 +176,15 @@ def test_too_few_signs_are_an_error(signer: Signer, tmp_path: Path) -> None:
         load_known(tmp_path / "known")
 
 
+@pytest.mark.parametrize(
+    "line", ["", "[]", "{}", '{"source": 1}', '{"source": "a", "effect": "b"}', "[" * 100_000]
+)
+def test_a_damaged_line_is_an_error_when_it_is_recalled(signer: Signer, line: str) -> None:
+    known = KnownAnswers([line], np.packbits(signer.vectors(["the boat sank"]) > 0, axis=-1))
+    with pytest.raises(BundleError, match="known answers"):
+        known.recall("the boat sank", "effect", signer)
+
+
 # In a bundle
 
 ANSWERS = "source\trelation\ttarget\n" + "".join(

@@ -63,10 +63,10 @@ class KnownAnswers:
         for row in np.argsort(-similarities, kind="stable")[:_SOURCES].tolist():
             if (similarity := float(similarities[row])) < _SIMILAR:
                 break
-            known = json.loads(self._lines[row])
-            if _is_negated(known["source"]) == _is_negated(source):
-                for text in retell(known.get(relation, ()), known["source"], source):
-                    recalled.setdefault(text, KnownAnswer(text, known["source"], similarity))
+            similar, answers = _parse(self._lines[row], relation)
+            if _is_negated(similar) == _is_negated(source):
+                for text in retell(answers, similar, source):
+                    recalled.setdefault(text, KnownAnswer(text, similar, similarity))
         return [*recalled.values()]
 
     def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
@@ -79,6 +79,24 @@ class KnownAnswers:
         sums = 2 * (signs @ vector) - vector.sum()
         similarities: npt.NDArray[np.float64] = np.minimum(sums / np.sqrt(2 * len(vector) / pi), 1.0)
         return similarities
+
+
+def _parse(line: str, relation: str) -> tuple[str, list[str]]:
+    """The source of a line, and the answers to it."""
+    try:
+        known = json.loads(line)
+        source, answers = known["source"], known.get(relation, [])
+        if (
+            isinstance(source, str)
+            and isinstance(answers, list)
+            and all(isinstance(text, str) for text in answers)
+        ):
+            return source, answers
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise BundleError(
+        "a line of the bundle's known answers is damaged", hint="make them again with `cod3s remember`"
+    )
 
 
 def _is_negated(text: str) -> bool:
