@@ -104,3 +104,5 @@ def test_the_command_line_describes_it(cod3s: Run) -> None:
     assert "written by the model" in done.stdout
     assert "by itself" in done.stdout
     assert "checksums hold" in done.stdout
+    assert "with its critic" in done.stdout
+    assert "to 13,823 sources" in done.stdout

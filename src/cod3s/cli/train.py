@@ -150,6 +150,7 @@ def info(
     from dataclasses import asdict
 
     from cod3s.bundle import default_bundle, read_facts, sizes, verify
+    from cod3s.decode.known_answers import load_known
 
     bundle = bundle or default_bundle()
     facts = read_facts(bundle)
@@ -169,6 +170,8 @@ def info(
         ("shape", f"{facts.shape}, {facts.quantization}"),
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),
+        ("judges answers", "with its critic" if facts.critic else "not at all: it has no critic"),
+        ("known answers", f"to {len(load_known(bundle / facts.known)):,} sources" if facts.known else "none"),
         ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
         ("licence", facts.training.get("licence") or "not stated"),
     ]
