@@ -243,6 +243,12 @@ def test_the_systems_of_the_paper_recall_nothing(generator: Generator, system: s
     assert not any(answer.known_for for answer in answers)
 
 
+def test_bins_that_somebody_asks_for_get_only_what_is_written_in_them(generator: Generator) -> None:
+    first, *_ = generator.generate(SOURCES[0], "effect", options=QUICK)
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK, signatures=[[first.signature]])
+    assert not any(answer.known_for for answer in answers)
+
+
 def test_recall_0_recalls_nothing(generator: Generator) -> None:
     answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(recall=0))
     assert len(answers)

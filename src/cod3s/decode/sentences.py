@@ -49,8 +49,8 @@ def write_sentences(
         return write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
     recalled = recall_answers(batch, judge) if config.recalls else [[] for _ in signatures]
     written_in = [
-        row[: config.k] if wanted is None and len(known) >= _ENOUGH_KNOWN * config.k else row
-        for row, known, wanted in zip(signatures, recalled, batch.wanted, strict=True)
+        row[: config.k] if len(known) >= _ENOUGH_KNOWN * config.k else row
+        for row, known in zip(signatures, recalled, strict=True)
     ]
     bins = write_candidates(models.sentence(batch.relation), batch.sources, written_in, config)
     shortlists = [
@@ -69,8 +69,11 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
 
 
 def recall_answers(batch: Batch, judge: Judge) -> list[list[Candidate]]:
-    """Known answers to sources that are similar to each source."""
-    recalled = [judge.recall(source, batch.relation)[: batch.config.recall] for source in batch.sources]
+    """Known answers to sources that are similar to each source; none where somebody asks for certain bins."""
+    recalled = [
+        judge.recall(source, batch.relation)[: batch.config.recall] if wanted is None else []
+        for source, wanted in zip(batch.sources, batch.wanted, strict=True)
+    ]
     vectors = judge.vectors(answer.text for answers in recalled for answer in answers)
     signatures = judge.signatures(vectors)
     return [
