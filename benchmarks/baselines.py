@@ -49,7 +49,7 @@ def main(bundle: str) -> None:
             f"{(perf_counter() - start) / len(SOURCES):.2f} ({(process_time() - processor) / len(SOURCES):.2f})"
         )
         answers = mean(len(one.answers) for one in found)
-        score = mean(answer.forward or 0.0 for one in found for answer in one.answers)
+        score = mean(answer.forward for one in found for answer in one.answers if answer.forward is not None)
         print(f"| {system} | {seconds} | {answers:.1f} | {score:.2f} | {mean(map(distinct_bigrams, found)):.2f} |")
 
 

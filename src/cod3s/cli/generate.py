@@ -57,6 +57,10 @@ LikeOption = Annotated[
     ),
 ]
 _MANY_SOURCES = "Many sources"
+VerboseOption = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."),
+]
 OutputOption = Annotated[
     str | None,
     typer.Option(
@@ -96,12 +100,7 @@ def generate(
     preset: PresetOption = "default",
     signature: SignatureOption = None,
     like: LikeOption = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."
-        ),
-    ] = False,
+    verbose: VerboseOption = False,
     json: JsonOption = False,
     output: OutputOption = None,
     engine: EngineOption = "local",

@@ -7,6 +7,7 @@ p(text) alone is what the plain role gives when it reads nothing, as models lear
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ NAME = "critic.json"
 PLAUSIBLE = 0.5
 """The probability from which an answer counts as plausible."""
 _LIKELIHOODS = ("forward", "target_alone", "backward", "source_alone", "signed")
-"""The parts that are not computed of known answers: that somebody gave them says more, and it is faster."""
+"""The parts that are not computed for known answers: how similar their source is says more, at no cost."""
+_RECALLED = 64
+"""Sources whose known answers are kept for a while: writing asks for them first, and judging again."""
 _JUDGED_TOKENS = 60
 """Of a target that the language model reads before its verdict: with the source, there is room for so many."""
 Numbers = npt.NDArray[np.float64]
@@ -49,8 +52,7 @@ class PairScores:
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
     log-odds that the language model calls it plausible, and `known` says how similar the source is to one that the
-    target is a known answer to. None if a model is missing. Each length counts tokens and
-    the end.
+    target is a known answer to. None if a model is missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -260,6 +262,7 @@ class Judge:
             )
         self.critic = critic
         self._likelihoods, self._known, self._signer = BundleLikelihoods(models), models.known, signer
+        self.recall = lru_cache(_RECALLED)(self._recall)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -308,7 +311,7 @@ class Judge:
                 complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **given)
         return feature_rows(self.critic.weights, pairs, complete)
 
-    def recall(self, source: str, relation: str) -> list[KnownAnswer]:
+    def _recall(self, source: str, relation: str) -> list[KnownAnswer]:
         """Known answers to similar sources, if the bundle has any."""
         return self._known.recall(source, relation, self._signer) if self._known else []
 

@@ -123,9 +123,9 @@ def retold(text: str, teller: str | None, hero: str) -> str | None:
             continue
         form = _form(pronoun, person, tokens[position + 1 :])
         changed.append(_FORMS[hero][form] + (f"'{contracted}" if contracted else ""))
-        place = _verb_place(tokens, position)
         if form == _SUBJECT and contracted not in ("d", "ll"):
-            verb = None if contracted or place is None else _agreeing(tokens[place], person, hero)
+            place = None if contracted else _verb_place(tokens, position)
+            verb = None if place is None else _agreeing(tokens[place], person, hero)
             if place is None or verb is None:
                 return None
             tokens[place] = verb

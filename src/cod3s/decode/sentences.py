@@ -133,7 +133,7 @@ def rerank_candidates(
     scores = dict(zip(pairs, means, strict=True))
 
     def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        forwards = [candidate.forward or 0.0 for candidate in candidates]
+        forwards = [candidate.forward or 0.0 for candidate in candidates]  # all were written
         backwards = [scores[candidate.text, source] for candidate in candidates]
         return [
             replace(candidates[row.position], score=row.score, backward=row.backward)
