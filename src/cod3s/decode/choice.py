@@ -19,6 +19,8 @@ from cod3s.unsuitable import is_unsuitable
 
 Written = TypeVar("Written", Candidate, Answer)
 Numbers = npt.NDArray[np.float64]
+Chosen = dict[int, list[Candidate]]
+"""The answers by the number of their bin, in the order in which they were chosen."""
 
 SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
@@ -90,11 +92,11 @@ def choose_answers(
     taken: Taken,
     signer: Signer | None,
     most: int | None = None,
-) -> Bins:
+) -> Chosen:
     """The best candidates of each bin of a source that are not `taken` yet; they are added to `taken`.
 
     Where the options ask for it, candidates are signed, and weighed, ranked or filtered by their signatures. With
-    more than `most` bins, those with the best candidates are taken, and the others stay empty.
+    more than `most` bins, those with the best candidates are taken.
     """
     if config.needs_encoder and signer is None:
         raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
@@ -112,7 +114,8 @@ def choose_answers(
         ]
     chosen = choose_first(list(map(fresh_first, bins)), config.per_bin, taken, most=most)
     if signer and config.check and not config.by_signature:  # only what is returned needs to be signed
-        return realise(signer, chosen, signatures)
+        rows = realise(signer, [*chosen.values()], [signatures[number] for number in chosen])
+        return dict(zip(chosen, rows, strict=True))
     return chosen
 
 
@@ -189,21 +192,21 @@ def is_stale(source: str, text: str) -> bool:
     return len(set(stems)) < len(stems) or set(stems) <= set(content_stems(source))
 
 
-def choose_first(bins: Bins, per_bin: int, taken: Taken, *, most: int | None = None) -> Bins:
+def choose_first(bins: Bins, per_bin: int, taken: Taken, *, most: int | None = None) -> Chosen:
     """From each bin, the first `per_bin` candidates that are not `taken`.
 
     With more than `most` bins, the bin whose first candidate scores best comes next, until there are enough.
     """
-    chosen: Bins = [[] for _ in bins]
+    chosen: Chosen = {}
     left = list(range(len(bins)))
     enough = len(bins) if most is None else min(most, len(bins))
     for _ in range(enough):
         number = left[0] if enough == len(bins) else min(left, key=lambda number: _order(bins[number], taken))
         left.remove(number)
         for candidate in bins[number]:
-            if candidate not in taken and len(chosen[number]) < per_bin:
+            if candidate not in taken and len(chosen.get(number, [])) < per_bin:
                 taken.add(candidate)
-                chosen[number].append(candidate)
+                chosen.setdefault(number, []).append(candidate)
     return chosen
 
 
@@ -215,21 +218,20 @@ def _order(candidates: Sequence[Candidate], taken: Taken) -> tuple[bool, float]:
 
 def choose_weighed(
     offers: Offers, per_bin: int, taken: Taken, weights: Weights, *, most: int | None = None
-) -> Bins:
+) -> Chosen:
     """From each bin, the best `per_bin` candidates by score and costs that are not `taken`; stale ones last.
 
     With more than `most` bins, the bin with the best candidate comes next, until there are enough.
     """
     bins = len(offers.bits_off)
     if not offers.candidates:
-        return [[] for _ in range(bins)]
+        return {}
     board = _Board(offers, weights, taken)
     if most is None or most >= bins:
-        return [board.take_from(number, per_bin) for number in range(bins)]
-    chosen: Bins = [[] for _ in range(bins)]
-    for _ in range(most):
-        if (number := board.best_bin()) is None:
-            break
+        rows = {number: board.take_from(number, per_bin) for number in range(bins)}
+        return {number: row for number, row in rows.items() if row}
+    chosen: Chosen = {}
+    while len(chosen) < most and (number := board.best_bin()) is not None:
         chosen[number] = board.take_from(number, per_bin)
     return chosen
 

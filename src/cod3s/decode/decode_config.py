@@ -71,6 +71,13 @@ class DecodeConfig:
         least=0,
         most=1000,
     )
+    sure: float = _stage_2(
+        0.6,
+        "critic: known answers that are at least this plausible are taken first, and sentences are written only "
+        "for the rest; 1 lets all of them compete.",
+        least=0,
+        most=1,
+    )
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
     # The paper's 0.3 loses sight of the source (docs/decoding.md).
     sentence_weight: float = _stage_2(

@@ -31,7 +31,6 @@ class Candidate:
     known_for: str = ""  # the similar source that it is a known answer to, if it was recalled
 
 
-_ENOUGH_KNOWN = 2  # known answers per answer that was asked for
 Bins = list[list[Candidate]]
 """The candidates of a source: a list per signature, best first."""
 
@@ -41,23 +40,12 @@ def write_sentences(
 ) -> list[Bins]:
     """The candidates of each source and signature, likeliest first; all of them go to the engine together.
 
-    A judge gets a shortlist, and known answers. If there are many of those, spare bins are left to them.
+    A judge gets a shortlist.
     """
-    config = batch.config
     signatures = [[signature.signature for signature in row] for row in chosen]
-    if not judge:
-        return write_candidates(models.sentence(batch.relation), batch.sources, signatures, config)
-    recalled = recall_answers(batch, judge) if config.recalls else [[] for _ in signatures]
-    written_in = [
-        row[: config.k] if len(known) >= _ENOUGH_KNOWN * config.k else row
-        for row, known in zip(signatures, recalled, strict=True)
-    ]
-    bins = write_candidates(models.sentence(batch.relation), batch.sources, written_in, config)
-    shortlists = [
-        [candidates[: config.shortlist] for candidates in rows] + [[] for _ in row[len(rows) :]]
-        for rows, row in zip(bins, signatures, strict=True)
-    ]
-    return [add_to_bins(*row) for row in zip(recalled, signatures, shortlists, strict=True)]
+    bins = write_candidates(models.sentence(batch.relation), batch.sources, signatures, batch.config)
+    most = batch.config.shortlist if judge else None
+    return [[candidates[:most] for candidates in rows] for rows in bins]
 
 
 def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge | None) -> list[Bins]:
@@ -68,15 +56,20 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
     return judge_candidates(judge, batch, bins) if judge else bins
 
 
-def recall_answers(batch: Batch, judge: Judge) -> list[list[Candidate]]:
-    """Known answers to sources that are similar to each source; none where somebody asks for certain bins."""
+def recall_answers(batch: Batch, judge: Judge | None) -> list[list[Candidate]]:
+    """Known answers to sources that are similar to each source, most plausible first, if the options ask for them.
+
+    There are none where somebody asks for certain bins.
+    """
+    if not judge or not batch.config.recalls:
+        return [[] for _ in batch.sources]
     recalled = [
         judge.recall(source, batch.relation)[: batch.config.recall] if wanted is None else []
         for source, wanted in zip(batch.sources, batch.wanted, strict=True)
     ]
     vectors = judge.vectors(answer.text for answers in recalled for answer in answers)
     signatures = judge.signatures(vectors)
-    return [
+    candidates = [
         [
             Candidate(
                 answer.text,
@@ -90,10 +83,11 @@ def recall_answers(batch: Batch, judge: Judge) -> list[list[Candidate]]:
         ]
         for answers in recalled
     ]
+    return [judged for (judged,) in judge_candidates(judge, batch, [[row] for row in candidates])]
 
 
 def add_to_bins(recalled: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:
-    """The bins of a source, where each recalled candidate that is new joins the one with the nearest signature."""
+    """The bins of a source, best first, where each new recalled candidate joins the bin that is nearest to it."""
     written = {candidate.text for candidates in bins for candidate in candidates}
     new = [candidate for candidate in recalled if candidate.text not in written]
     if not new or not signatures:
@@ -102,7 +96,7 @@ def add_to_bins(recalled: Sequence[Candidate], signatures: Sequence[str], bins: 
     joined = [list(candidates) for candidates in bins]
     for candidate, number in zip(new, distances.argmin(axis=1).tolist(), strict=True):
         joined[number].append(candidate)
-    return joined
+    return [sorted(candidates, key=lambda candidate: -candidate.score) for candidates in joined]
 
 
 def write_candidates(

@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
+from math import ceil
 
 from cod3s.decode.choice import SUITABLE, Taken, choose_answers, keep_suitable
 from cod3s.decode.models import Models
 from cod3s.decode.plausibility import Judge
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import decide_auto
-from cod3s.decode.sentences import Bins, Candidate, rank_sentences, write_sentences
+from cod3s.decode.sentences import (
+    Bins,
+    Candidate,
+    add_to_bins,
+    rank_sentences,
+    recall_answers,
+    write_sentences,
+)
 from cod3s.decode.signatures import choose_signatures
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
@@ -27,13 +36,21 @@ def with_auto_decided(models: Models, batch: Batch) -> Batch:
 def answer_in_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
 ) -> list[list[Answer]]:
-    """The answers to each source: the best sentences of the bins that stage 1 chose."""
+    """The answers to each source: known ones that are surely good, and the best of the bins that stage 1 chose."""
     chosen = choose_signatures(models, batch)
-    bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, judge), judge)
-    rows: list[list[Answer]] = []
-    for position, signatures in enumerate(chosen):
-        choice = AnswerChoice(batch, position, signer, judge)
-        rows.append(choice.answers(signatures, bins[position]))
+    recalled = recall_answers(batch, judge)
+    choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(chosen))]
+    known = [
+        choice.take_sure(signatures, candidates)
+        for choice, signatures, candidates in zip(choices, chosen, recalled, strict=True)
+    ]
+    left = [choice.bins_left(signatures) for choice, signatures in zip(choices, chosen, strict=True)]
+    bins = rank_sentences(models, batch, write_sentences(models, batch, left, judge), judge)
+    rows = [
+        [*known[position], *choice.answers(left[position], bins[position], recalled[position])]
+        for position, choice in enumerate(choices)
+    ]
+    for choice in choices:
         choice.add_remarks()
     return rows
 
@@ -46,28 +63,42 @@ def stream_two_stages(
     yield StageStarted("choosing bins")
     (chosen,) = choose_signatures(models, batch)
     config = batch.config
-    spare = batch.wanted[0] is None and len(chosen) > config.k  # which bins give answers is known only at the end
-    if not spare:
-        yield SignaturesChosen(tuple(chosen))
+    choice = AnswerChoice(batch, 0, signer, judge)
+    places = count()
+    if config.recalls:
+        yield StageStarted("recalling answers")
+    (recalled,) = recall_answers(batch, judge)
+    if known := choice.take_sure(chosen, recalled):
+        yield from _answer_events(known, chosen, places)
+    left = choice.bins_left(chosen)
+    spare = batch.wanted[0] is None and len(left) > config.k - len(known)  # whose bins are known only at the end
+    if not spare and (left or not known):
+        yield SignaturesChosen(tuple(left))
     alone = config.pool == "off" and not config.recalls  # a bin's sentences do not depend on other bins
     in_order = config.search == "beam" and config.bins == config.k and alone
-    together = group if in_order else max(1, len(chosen))
-    choice = AnswerChoice(batch, 0, signer, judge)
-    number = 0
-    for start in range(0, len(chosen), together):
-        signatures = chosen[start : start + together]
+    together = group if in_order else max(1, len(left))
+    for start in range(0, len(left), together):
+        signatures = left[start : start + together]
         yield StageStarted("writing", len(signatures))
         written = write_sentences(models, batch, [signatures], judge)
         yield StageStarted("choosing answers")
         (bins,) = rank_sentences(models, batch, written, judge)
-        answers = choice.answers(signatures, bins)
+        answers = choice.answers(signatures, bins, recalled)
         if spare:
-            answered = {answer.signature for answer in answers}
-            yield SignaturesChosen(tuple(bin for bin in chosen if bin.signature in answered))
-        for answer in answers:
-            yield AnswerMade(number, answer)
-            number += 1
+            yield from _answer_events(answers, chosen, places)
+        else:
+            yield from (AnswerMade(next(places), answer) for answer in answers)
     choice.add_remarks()
+
+
+def _answer_events(
+    answers: Sequence[Answer], chosen: Sequence[ChosenSignature], places: Iterator[int]
+) -> Iterator[Event]:
+    """The bins of some answers, and then the answers."""
+    answered = dict.fromkeys(answer.signature for answer in answers)
+    bins = {bin.signature: bin for bin in chosen}
+    yield SignaturesChosen(tuple(bins[signature] for signature in answered))
+    yield from (AnswerMade(next(places), answer) for answer in answers)
 
 
 class AnswerChoice:
@@ -77,27 +108,55 @@ class AnswerChoice:
         self._batch, self._position, self._signer = batch, position, signer
         self._floor = judge.critic.floor if judge and batch.config.drop else None
         self._taken = Taken()
-        self._bins = self._unsuitable = self._filled = self._implausible = 0
+        self._answered: set[str] = set()  # signatures of bins that gave answers
+        self._bins = self._unsuitable = self._implausible = 0
 
-    def answers(self, chosen: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
+    def take_sure(self, chosen: Sequence[ChosenSignature], recalled: Sequence[Candidate]) -> list[Answer]:
+        """Recalled answers that are plausible enough to be taken before anything is written."""
+        config, source = self._batch.config, self._batch.texts[self._position]
+        sure = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= config.sure]
+        answers = self._choose(chosen, [[] for _ in chosen], keep_suitable(config, source, sure))
+        self._bins += len(self._answered)
+        return answers
+
+    def bins_left(self, chosen: Sequence[ChosenSignature]) -> list[ChosenSignature]:
+        """The bins to write in: the best of those without an answer, with spare ones as the options say."""
+        left = [signature for signature in chosen if signature.signature not in self._answered]
+        if self._batch.wanted[self._position] is not None:
+            return left
+        config = self._batch.config
+        missing = config.k - len(self._answered)
+        return left[: ceil(missing * config.bins / config.k)]
+
+    def answers(
+        self, chosen: Sequence[ChosenSignature], bins: Bins, recalled: Sequence[Candidate] = ()
+    ) -> list[Answer]:
         """The answers from these bins: suitable, different from the answers before, and plausible."""
+        self._bins += len(bins)
+        return self._choose(chosen, bins, recalled)
+
+    def _choose(
+        self, chosen: Sequence[ChosenSignature], bins: Bins, recalled: Sequence[Candidate]
+    ) -> list[Answer]:
         batch, position = self._batch, self._position
-        suitable = [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in bins]
         signatures = [signature.signature for signature in chosen]
-        most = batch.config.k if batch.wanted[position] is None else None
+        offered = add_to_bins(recalled, signatures, bins)
+        suitable = [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in offered]
+        most = None if batch.wanted[position] is not None else batch.config.k - len(self._answered)
         rows = choose_answers(
             batch.config, batch.sources[position], signatures, suitable, self._taken, self._signer, most
         )
+        self._answered.update(signatures[number] for number in rows)
+        self._unsuitable += sum(
+            bool(before) and not after for before, after in zip(offered, suitable, strict=True)
+        )
         answers = [
-            _make_answer(signature, candidate)
-            for signature, candidates in zip(chosen, rows, strict=True)
+            _make_answer(chosen[number], candidate)
+            for number, candidates in rows.items()
             for candidate in candidates
             if self._floor is None or (candidate.plausibility or 0.0) >= self._floor
         ]
-        self._bins += len(bins)
-        self._unsuitable += sum(bool(before) and not after for before, after in zip(bins, suitable, strict=True))
-        self._filled += sum(map(bool, rows))
-        self._implausible += sum(map(len, rows)) - len(answers)
+        self._implausible += sum(map(len, rows.values())) - len(answers)
         return answers
 
     def add_remarks(self) -> None:
@@ -107,7 +166,7 @@ class AnswerChoice:
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
         wanted = self._bins if named else min(config.k, self._bins)
-        if (empty := wanted - self._filled - self._unsuitable) > 0:
+        if (empty := wanted - len(self._answered) - self._unsuitable) > 0:
             why = "faithful or new" if config.faithful == "filter" else "new"
             remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")
         if self._implausible:
