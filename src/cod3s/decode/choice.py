@@ -22,6 +22,7 @@ Numbers = npt.NDArray[np.float64]
 Chosen = dict[int, list[Candidate]]
 """The answers by the number of their bin, in the order in which they were chosen."""
 
+_ALIKE = 0.75  # cosine of two answers that may well say the same
 SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
@@ -67,6 +68,7 @@ class Offers:
 
     candidates: Sequence[Candidate]
     bits_off: Numbers  # (bins, candidates)
+    are_near: npt.NDArray[np.bool_] | None = None  # (bins, bins): those that must not both give answers
 
     def by_bin(self) -> Bins:
         """Each bin's candidates, with their distance to its signature."""
@@ -138,6 +140,19 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
         [realised(candidate, wanted) for candidate in candidates]
         for candidates, wanted in zip(bins, signatures, strict=True)
     ]
+
+
+def choose_sure(config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken) -> Chosen:
+    """Up to k of a source's signed candidates that lie apart, each in the bin of its own meaning."""
+    fresh = [candidate for candidate in candidates if not (config.fresh and is_stale(source, candidate.text))]
+    if not fresh:
+        return {}
+    signatures = pack_texts([candidate.realised for candidate in fresh])
+    vectors = np.array([candidate.vector for candidate in fresh])
+    are_near = (hamming(signatures[:, None], signatures) <= config.min_hamming) | (vectors @ vectors.T > _ALIKE)
+    bits_off = np.where(np.eye(len(fresh), dtype=bool), 0.0, np.inf)
+    weights = Weights(config.bit_weight, config.nearness_weight)
+    return choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k)
 
 
 def separate_offers(bins: Bins) -> Offers:
@@ -227,7 +242,7 @@ def choose_weighed(
     if not offers.candidates:
         return {}
     board = _Board(offers, weights, taken)
-    if most is None or most >= bins:
+    if most is None or (most >= bins and offers.are_near is None):
         rows = {number: board.take_from(number, per_bin) for number in range(bins)}
         return {number: row for number, row in rows.items() if row}
     chosen: Chosen = {}
@@ -273,7 +288,7 @@ class _Board:
             if np.isinf(costs.min()):
                 break
             chosen.append(self._take(int(costs.argmin()), number))
-        self._close(number)
+        self._close([number] if self._offers.are_near is None else np.flatnonzero(self._offers.are_near[number]))
         return chosen
 
     def _take(self, column: int, number: int) -> Candidate:
@@ -285,8 +300,8 @@ class _Board:
         self._costs[:, repeated] = self._lowest[repeated] = np.inf
         return replace(candidate, hamming=int(self._offers.bits_off[number, column]))
 
-    def _close(self, number: int) -> None:
-        self._costs[number] = np.inf
-        moved = np.flatnonzero(self._cheapest == number)
+    def _close(self, numbers: Sequence[int] | npt.NDArray[np.intp]) -> None:
+        self._costs[numbers] = np.inf
+        moved = np.flatnonzero(np.isin(self._cheapest, numbers))
         self._lowest[moved] = self._costs[:, moved].min(axis=0)
         self._cheapest[moved] = self._costs[:, moved].argmin(axis=0)

@@ -7,6 +7,7 @@ original searches the whole vocabulary and counts the end; a trained model gives
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import ceil
 
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
@@ -27,9 +28,20 @@ from cod3s.unsuitable import presentable
 _EXPANDED_TOGETHER = 32  # prefixes of a source: more fill the engine better, but expand some in vain
 
 
-def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature]]:
-    """For each source, the signatures that its user wants, or else the k inferred ones; with their bins."""
-    inferred = [position for position, wanted in enumerate(batch.wanted) if wanted is None]
+def choose_signatures(
+    models: Models, batch: Batch, taken: Sequence[Sequence[str]] | None = None
+) -> list[list[ChosenSignature]]:
+    """For each source, the signatures that its user wants, or else the inferred ones; with their bins.
+
+    `taken` are signatures that have their answers already: the inferred ones make them up to k, and lie apart from
+    them, too.
+    """
+    taken = taken or [()] * len(batch.sources)
+    inferred = [
+        position
+        for position, wanted in enumerate(batch.wanted)
+        if wanted is None and len(taken[position]) < batch.config.k
+    ]
     if inferred and batch.system.oracle:
         raise Cod3sError(
             f"the system {batch.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
@@ -37,20 +49,13 @@ def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature
     bits = models.signature(batch.relation).words.signature.bits
     chosen = [[_wanted(signature, bits) for signature in dict.fromkeys(wanted or ())] for wanted in batch.wanted]
     if inferred:
-        for position, signatures in zip(inferred, _infer(models, batch, inferred), strict=True):
-            chosen[position] = signatures
-    return _with_bins(models, batch, chosen)
-
-
-def _infer(models: Models, batch: Batch, positions: Sequence[int]) -> list[list[ChosenSignature]]:
-    """The k best-ranked signatures that are far enough apart, for each source at these positions."""
-    sources = [batch.sources[position] for position in positions]
-    rows = find_signatures(models.signature(batch.relation), sources, batch.config)
-    rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
-    return [
-        keep_signatures_apart(ranking, batch.config, batch.remarks[position])
-        for position, ranking in zip(positions, rankings, strict=True)
-    ]
+        sources = [batch.sources[position] for position in inferred]
+        rows = find_signatures(models.signature(batch.relation), sources, batch.config)
+        rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
+        for position, ranking in zip(inferred, rankings, strict=True):
+            remarks = batch.remarks[position]
+            chosen[position] = keep_signatures_apart(ranking, batch.config, remarks, taken[position])
+    return with_bins(models, batch, chosen)
 
 
 def find_signatures(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Hypothesis]]:
@@ -89,14 +94,14 @@ def rank_signatures(
 
 
 def keep_signatures_apart(
-    ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str]
+    ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str], taken: Sequence[str] = ()
 ) -> list[ChosenSignature]:
-    """The best k that the Hamming rule keeps (section 4); `remarks` says if it was relaxed or kept fewer.
+    """The best ones that the Hamming rule keeps (section 4), up to k with those that are `taken`.
 
-    If more bins than answers are asked for, the extra bins must be far enough apart, too: whichever k of them give
-    the answers, those obey the rule.
+    `remarks` says if the rule was relaxed or kept fewer. If more bins than answers are asked for, the extra bins
+    must be far enough apart, too: whichever k of them give the answers, those obey the rule.
     """
-    signatures = [chosen.signature for chosen in ranking]
+    signatures = [*taken, *(chosen.signature for chosen in ranking)]
     apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
     if apart.min_hamming != config.min_hamming:
         remarks.append(
@@ -105,9 +110,10 @@ def keep_signatures_apart(
         )
     if len(apart.kept) < config.k:
         remarks.append(f"only {len(apart.kept)} of {config.k} signatures were found")
-    spare = keep_apart(signatures, apart.min_hamming, config.bins, "strict") if config.bins > config.k else apart
-    rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[: config.bins]
-    return [ranking[row] for row in rows]
+    most = len(taken) + ceil((config.k - len(taken)) * config.bins / config.k)
+    spare = keep_apart(signatures, apart.min_hamming, most, "strict") if config.bins > config.k else apart
+    rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[:most]
+    return [ranking[row - len(taken)] for row in rows if row >= len(taken)]
 
 
 def group_tokens(words: Words) -> list[list[int]]:
@@ -214,7 +220,7 @@ def _rank_against_bins(
     ]
 
 
-def _with_bins(
+def with_bins(
     models: Models, batch: Batch, chosen: Sequence[Sequence[ChosenSignature]]
 ) -> list[list[ChosenSignature]]:
     """The signatures with the size and medoid of their bins, where a bins file knows them."""
@@ -235,6 +241,11 @@ def _with_bins(
 def _wanted(signature: str, bits: int) -> ChosenSignature:
     """A signature that a user asked for; an error unless it has `bits` bits."""
     from_text(signature, bits)
+    return unranked(signature)
+
+
+def unranked(signature: str) -> ChosenSignature:
+    """A signature that was not inferred."""
     return ChosenSignature(signature, rank=None, score=None, forward=None, backward=None, count=0, medoid="")
 
 

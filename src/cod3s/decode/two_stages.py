@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from math import ceil
 
-from cod3s.decode.choice import SUITABLE, Taken, choose_answers, keep_suitable
+from cod3s.decode.choice import SUITABLE, Taken, choose_answers, choose_sure, keep_suitable
 from cod3s.decode.models import Models
 from cod3s.decode.plausibility import Judge
 from cod3s.decode.request import Batch
@@ -18,7 +17,7 @@ from cod3s.decode.sentences import (
     recall_answers,
     write_sentences,
 )
-from cod3s.decode.signatures import choose_signatures
+from cod3s.decode.signatures import choose_signatures, unranked, with_bins
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
 
@@ -37,17 +36,16 @@ def answer_in_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
 ) -> list[list[Answer]]:
     """The answers to each source: known ones that are surely good, and the best of the bins that stage 1 chose."""
-    chosen = choose_signatures(models, batch)
     recalled = recall_answers(batch, judge)
-    choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(chosen))]
-    known = [
-        choice.take_sure(signatures, candidates)
-        for choice, signatures, candidates in zip(choices, chosen, recalled, strict=True)
-    ]
-    left = [choice.bins_left(signatures) for choice, signatures in zip(choices, chosen, strict=True)]
-    bins = rank_sentences(models, batch, write_sentences(models, batch, left, judge), judge)
+    choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(recalled))]
+    known = _take_sure(models, batch, choices, recalled)
+    chosen = choose_signatures(models, batch, [choice.answered for choice in choices])
+    bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, judge), judge)
     rows = [
-        [*known[position], *choice.answers(left[position], bins[position], recalled[position])]
+        [
+            *(answer for _, answer in known[position]),
+            *choice.answers(chosen[position], bins[position], recalled[position]),
+        ]
         for position, choice in enumerate(choices)
     ]
     for choice in choices:
@@ -60,45 +58,52 @@ def stream_two_stages(
 ) -> Iterator[Event]:
     """The same for a batch of one source, each group of bins as soon as it is written, with its stages."""
     models.signature(batch.relation)  # opens the model, before its first stage
-    yield StageStarted("choosing bins")
-    (chosen,) = choose_signatures(models, batch)
     config = batch.config
     choice = AnswerChoice(batch, 0, signer, judge)
     places = count()
     if config.recalls:
         yield StageStarted("recalling answers")
     (recalled,) = recall_answers(batch, judge)
-    if known := choice.take_sure(chosen, recalled):
-        yield from _answer_events(known, chosen, places)
-    left = choice.bins_left(chosen)
-    spare = batch.wanted[0] is None and len(left) > config.k - len(known)  # whose bins are known only at the end
-    if not spare and (left or not known):
-        yield SignaturesChosen(tuple(left))
+    (known,) = _take_sure(models, batch, [choice], [recalled])
+    if known:
+        yield SignaturesChosen(tuple(signature for signature, _ in known))
+        yield from (AnswerMade(next(places), answer) for _, answer in known)
+    if batch.wanted[0] is None and len(known) == config.k:
+        return
+    yield StageStarted("choosing bins")
+    (chosen,) = choose_signatures(models, batch, [choice.answered])
+    spare = batch.wanted[0] is None and len(chosen) > config.k - len(
+        known
+    )  # which give answers is known at the end
+    if not spare:
+        yield SignaturesChosen(tuple(chosen))
     alone = config.pool == "off" and not config.recalls  # a bin's sentences do not depend on other bins
     in_order = config.search == "beam" and config.bins == config.k and alone
-    together = group if in_order else max(1, len(left))
-    for start in range(0, len(left), together):
-        signatures = left[start : start + together]
+    together = group if in_order else max(1, len(chosen))
+    for start in range(0, len(chosen), together):
+        signatures = chosen[start : start + together]
         yield StageStarted("writing", len(signatures))
         written = write_sentences(models, batch, [signatures], judge)
         yield StageStarted("choosing answers")
         (bins,) = rank_sentences(models, batch, written, judge)
         answers = choice.answers(signatures, bins, recalled)
         if spare:
-            yield from _answer_events(answers, chosen, places)
-        else:
-            yield from (AnswerMade(next(places), answer) for answer in answers)
+            answered = {answer.signature for answer in answers}
+            yield SignaturesChosen(tuple(bin for bin in chosen if bin.signature in answered))
+        yield from (AnswerMade(next(places), answer) for answer in answers)
     choice.add_remarks()
 
 
-def _answer_events(
-    answers: Sequence[Answer], chosen: Sequence[ChosenSignature], places: Iterator[int]
-) -> Iterator[Event]:
-    """The bins of some answers, and then the answers."""
-    answered = dict.fromkeys(answer.signature for answer in answers)
-    bins = {bin.signature: bin for bin in chosen}
-    yield SignaturesChosen(tuple(bins[signature] for signature in answered))
-    yield from (AnswerMade(next(places), answer) for answer in answers)
+def _take_sure(
+    models: Models, batch: Batch, choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]
+) -> list[list[tuple[ChosenSignature, Answer]]]:
+    """For each source, the recalled answers that are taken before anything is written, each with its bin."""
+    rows = [choice.take_sure(candidates) for choice, candidates in zip(choices, recalled, strict=True)]
+    bins = with_bins(models, batch, [[unranked(candidate.realised) for candidate in row] for row in rows])
+    return [
+        [(signature, _make_answer(signature, candidate)) for signature, candidate in zip(*row, strict=True)]
+        for row in zip(bins, rows, strict=True)
+    ]
 
 
 class AnswerChoice:
@@ -108,45 +113,41 @@ class AnswerChoice:
         self._batch, self._position, self._signer = batch, position, signer
         self._floor = judge.critic.floor if judge and batch.config.drop else None
         self._taken = Taken()
-        self._answered: set[str] = set()  # signatures of bins that gave answers
+        self.answered: list[str] = []
+        """The signatures of the bins that gave answers."""
         self._bins = self._unsuitable = self._implausible = 0
 
-    def take_sure(self, chosen: Sequence[ChosenSignature], recalled: Sequence[Candidate]) -> list[Answer]:
-        """Recalled answers that are plausible enough to be taken before anything is written."""
-        config, source = self._batch.config, self._batch.texts[self._position]
-        sure = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= config.sure]
-        answers = self._choose(chosen, [[] for _ in chosen], keep_suitable(config, source, sure))
-        self._bins += len(self._answered)
-        return answers
-
-    def bins_left(self, chosen: Sequence[ChosenSignature]) -> list[ChosenSignature]:
-        """The bins to write in: the best of those without an answer, with spare ones as the options say."""
-        left = [signature for signature in chosen if signature.signature not in self._answered]
-        if self._batch.wanted[self._position] is not None:
-            return left
-        config = self._batch.config
-        missing = config.k - len(self._answered)
-        return left[: ceil(missing * config.bins / config.k)]
+    def take_sure(self, recalled: Sequence[Candidate]) -> list[Candidate]:
+        """Recalled answers that are surely good and lie apart; each answers in the bin that it is in."""
+        config, position = self._batch.config, self._position
+        if config.per_bin > 1:
+            return []
+        bar = max(config.sure, self._floor or 0.0)
+        sure = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
+        suitable = keep_suitable(config, self._batch.texts[position], sure)
+        rows = choose_sure(config, self._batch.sources[position], suitable, self._taken)
+        chosen = [candidate for candidates in rows.values() for candidate in candidates]
+        self.answered += [candidate.realised for candidate in chosen]
+        self._bins += len(chosen)
+        return chosen
 
     def answers(
         self, chosen: Sequence[ChosenSignature], bins: Bins, recalled: Sequence[Candidate] = ()
     ) -> list[Answer]:
-        """The answers from these bins: suitable, different from the answers before, and plausible."""
-        self._bins += len(bins)
-        return self._choose(chosen, bins, recalled)
+        """The answers from these bins: suitable, different from the answers before, and plausible.
 
-    def _choose(
-        self, chosen: Sequence[ChosenSignature], bins: Bins, recalled: Sequence[Candidate]
-    ) -> list[Answer]:
+        Recalled ones join the bins that are nearest to them.
+        """
         batch, position = self._batch, self._position
         signatures = [signature.signature for signature in chosen]
         offered = add_to_bins(recalled, signatures, bins)
         suitable = [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in offered]
-        most = None if batch.wanted[position] is not None else batch.config.k - len(self._answered)
+        most = None if batch.wanted[position] is not None else batch.config.k - len(self.answered)
         rows = choose_answers(
             batch.config, batch.sources[position], signatures, suitable, self._taken, self._signer, most
         )
-        self._answered.update(signatures[number] for number in rows)
+        self.answered += [signatures[number] for number in rows]
+        self._bins += len(bins)
         self._unsuitable += sum(
             bool(before) and not after for before, after in zip(offered, suitable, strict=True)
         )
@@ -166,7 +167,7 @@ class AnswerChoice:
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
         wanted = self._bins if named else min(config.k, self._bins)
-        if (empty := wanted - len(self._answered) - self._unsuitable) > 0:
+        if (empty := wanted - len(self.answered) - self._unsuitable) > 0:
             why = "faithful or new" if config.faithful == "filter" else "new"
             remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")
         if self._implausible:
