@@ -2,21 +2,25 @@
 
 import shutil
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cod3s.bundle import read_facts, write_facts
+from cod3s.decode.choice import Taken, choose_sure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.known_answers import KnownAnswers, load_known, save_known
 from cod3s.decode.plausibility import Critic, Pair, save_critic
 from cod3s.decode.retelling import hero_of, retell, retold
+from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
-from cod3s.records import AnswerSet
-from cod3s.signatures import random_code
+from cod3s.model.engine import Request
+from cod3s.records import AnswerMade, AnswerSet, SignaturesChosen, StageStarted
+from cod3s.signatures import from_text, random_code
 from cod3s.signatures.signer import Signer
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle
@@ -235,6 +239,65 @@ def test_streamed_or_in_a_batch_the_same_answers_are_recalled(generator: Generat
     assert streamed.texts == chosen.texts
     together = generator.generate([SOURCES[1], SOURCES[0]], "effect", options=QUICK)
     assert together[1].texts == chosen.texts
+
+
+def test_sure_answers_come_first_and_lie_in_their_own_bins(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=0.9))
+    first, second, third = answers
+    assert [bool(answer.known_for) for answer in answers] == [True, True, False]
+    for answer in (first, second):
+        assert (answer.signature, answer.hamming, answer.signature_rank) == (answer.realised, 0, None)
+        assert (answer.plausibility or 0) >= 0.9
+    assert third.signature_rank is not None
+    for a, b in combinations([from_text(answer.signature) for answer in answers], 2):
+        assert int((a != b).sum()) > QUICK.min_hamming
+
+
+def test_if_enough_answers_are_sure_nothing_is_searched_or_written(
+    generator: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[Request] = []
+    engine = type(generator.models.sentence("effect").engine)
+    monkeypatch.setattr(engine, "search", lambda _, requests, **options: searched.extend(requests) or [])
+    answers = generator.generate(SOURCES[0], "effect", 2, options=QUICK)
+    assert sorted(answers.texts) == ["a locksmith came to the house", "the neighbours looked on"]
+    assert not searched
+    assert not answers.remarks
+
+
+def test_with_sure_1_all_known_answers_compete(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=1.0))
+    assert all(answer.signature_rank is not None for answer in answers)
+
+
+def test_sure_answers_are_streamed_before_bins_are_searched(generator: Generator) -> None:
+    events = list(generator.stream(SOURCES[0], "effect", options=QUICK, stages=True))
+    kinds = [str(event) if isinstance(event, StageStarted) else type(event).__name__ for event in events]
+    assert kinds[:5] == ["recalling answers", "SignaturesChosen", "AnswerMade", "AnswerMade", "choosing bins"]
+    assert [event.place for event in events if isinstance(event, AnswerMade)] == [0, 1, 2]
+    expected = {
+        bin.signature for event in events if isinstance(event, SignaturesChosen) for bin in event.signatures
+    }
+    assert {answer.signature for answer in generator.generate(SOURCES[0], "effect", options=QUICK)} == expected
+
+
+def test_several_answers_per_bin_are_never_sure(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", 2, options=QUICK.with_values(per_bin=2))
+    assert len(answers) > 2
+
+
+def test_of_answers_that_say_the_same_one_is_sure(signer: Signer) -> None:
+    texts = ["the dog barked loudly", "the dog barked very loudly", "she sold her house"]
+    vectors = signer.vectors(texts)
+    candidates = [
+        Candidate(text, None, -0.1 * number, realised=f"{15 << 4 * number:016b}", vector=vector)
+        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True))
+    ]
+    chosen = choose_sure(QUICK, "a thief came", candidates, Taken())
+    assert [answer.text for answers in chosen.values() for answer in answers] == [texts[0], texts[2]]
+    assert choose_sure(QUICK, "a thief came", [], Taken()) == {}
+    near = [replace(candidate, realised="0" * 16) for candidate in candidates]
+    assert len(choose_sure(QUICK, "a thief came", near, Taken())) == 1, "the Hamming rule holds, too"
 
 
 @pytest.mark.parametrize("system", ["cod3s-mmi-mmi", "cod3s-beam-beam", "cod3s-mmi-critic", "s2s"])
