@@ -12,7 +12,7 @@ from cod3s.bundle import read_facts, write_facts
 from cod3s.decode.choice import Taken, choose_sure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.known_answers import KnownAnswers, load_known, save_known
+from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, load_known, save_known
 from cod3s.decode.plausibility import Critic, Pair, save_critic
 from cod3s.decode.retelling import hero_of, retell, retold
 from cod3s.decode.sentences import Candidate
@@ -67,6 +67,21 @@ def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
     assert "everybody cheered" not in recalled(known, signer, "The boat sank in the harbour.")
     assert recalled(known, signer, "The boat didn't sink in the harbour.") == ["everybody cheered"]
     assert recalled(known, signer, "The boat stopped sinking in the harbour.") == ["everybody cheered"]
+
+
+def test_answers_to_other_sources_support_an_answer(signer: Signer) -> None:
+    """A known answer to the same source is no support, so answers to one source cannot praise each other."""
+    told = [("it sank", "the crew swam ashore"), ("it sank", "the crew swam"), ("it burned", "the crew swam away")]
+    answers = [KnownAnswer(text, source, 0.8) for source, text in told]
+    vectors = signer.vectors([text for _, text in told])
+    recalled = Recalled(answers, vectors)
+    cosines = vectors @ vectors.T
+    assert recalled.support("the crew swam ashore", vectors[0]) == pytest.approx(cosines[0, 2] / 2)
+    assert recalled.support("the crew swam away", vectors[2]) == pytest.approx((cosines[2, 0] + cosines[2, 1]) / 2)
+    assert recalled.support("written", vectors[0]) == pytest.approx((1 + cosines[0, 1:].max()) / 2)
+    assert Recalled([], vectors[:0]).support("written", vectors[0]) == 0
+    assert recalled.similarity("the crew swam") == 0.8
+    assert recalled.similarity("written") == 0
 
 
 PEOPLE = [

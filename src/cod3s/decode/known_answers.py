@@ -8,6 +8,7 @@ import json
 import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import pi
 from pathlib import Path
 
@@ -29,6 +30,7 @@ _SIMILAR = 0.5  # answers to less similar sources hardly ever fit
 _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
 )
+_SUPPORTERS = 2
 _MOST_BYTES = 1 << 28  # of the answers, unpacked
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
@@ -42,6 +44,33 @@ class KnownAnswer:
     text: str
     source: str
     similarity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Recalled:
+    """Known answers to sources that are similar to a certain one, most similar first, and the vector of each."""
+
+    answers: Sequence[KnownAnswer]
+    vectors: Vectors  # (answers, dim)
+
+    @cached_property
+    def _by_text(self) -> dict[str, KnownAnswer]:
+        return {answer.text: answer for answer in self.answers}
+
+    @cached_property
+    def _sources(self) -> npt.NDArray[np.str_]:
+        return np.array([answer.source for answer in self.answers])
+
+    def similarity(self, text: str) -> float:
+        """How similar the source is to one that the text is a known answer to; 0 if there is none."""
+        answer = self._by_text.get(text)
+        return answer.similarity if answer else 0.0
+
+    def support(self, text: str, vector: Vectors) -> float:
+        """How similar the text is to known answers to other sources: the mean cosine of the two nearest."""
+        answer = self._by_text.get(text)
+        others = self._sources != answer.source if answer else slice(None)
+        return float(np.sort(self.vectors[others] @ vector)[-_SUPPORTERS:].sum() / _SUPPORTERS)
 
 
 class KnownAnswers:

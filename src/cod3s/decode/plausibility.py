@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
-from cod3s.decode.known_answers import KnownAnswer
+from cod3s.decode.known_answers import Recalled
 from cod3s.decode.models import BundleModels, RoleModel
 from cod3s.decode.rerank import score_texts
 from cod3s.encode import Vectors
@@ -51,8 +51,9 @@ class PairScores:
 
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
-    log-odds that the language model calls it plausible, and `known` says how similar the source is to one that the
-    target is a known answer to. None if a model is missing. Each length counts tokens and the end.
+    log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
+    target is a known answer to, and `support` how similar the target is to known answers to other similar sources.
+    None if a model is missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -65,6 +66,7 @@ class PairScores:
     signed: float | None = None
     verdict: float | None = None
     known: float | None = None
+    support: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
@@ -163,6 +165,8 @@ FEATURES = {
     # Whether it is a known answer to a similar source, and how similar that is
     "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
     "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
+    # How similar it is to known answers to other similar sources
+    "support": Feature(lambda _, scores: scores.support or 0.0, ("support",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
     "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
     "pmi_per_token": Feature(
@@ -255,14 +259,15 @@ class Judge:
                 f"the critic asks {models.label} for its verdict, which it has not learned to give",
                 hint="refine it with verdicts, or fit the critic again",
             )
-        if "known" in critic.parts and not models.known:
+        if {"known", "support"} & {*critic.parts} and not models.known:
             raise BundleError(
                 f"the critic asks {models.label} for known answers, which it does not have",
                 hint="add them with `cod3s remember`, or fit the critic again",
             )
         self.critic = critic
-        self._likelihoods, self._known, self._signer = BundleLikelihoods(models), models.known, signer
-        self.recall = lru_cache(_RECALLED)(self._recall)
+        self.signer = signer
+        self._likelihoods, self._known = BundleLikelihoods(models), models.known
+        self._recalled = lru_cache(_RECALLED)(self._recall)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -290,12 +295,7 @@ class Judge:
     def _features(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        if "known" in self.critic.parts:
-            similarities = self._similarities(pairs)
-            scores = [
-                PairScores(0.0, known=known, verdict=score.verdict) if known else replace(score, known=known)
-                for score, known in zip(scores, similarities, strict=True)
-            ]
+        scores = self._with_known(pairs, scores, vectors)
         rows_by_missing: dict[tuple[str, ...], list[int]] = {}
         for row, score in enumerate(scores):
             parts = [part for part in self.critic.parts if not score.known or part not in _LIKELIHOODS]
@@ -304,35 +304,52 @@ class Judge:
         complete = list(scores)
         for missing, rows in rows_by_missing.items():
             unscored = [pairs[row] for row in rows]
-            targets = {pair.target: vectors[pair.target] for pair in unscored}
-            signatures = self.signatures(targets) if "signed" in missing else {}
+            signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
             for row, score in zip(rows, self._likelihoods.score_pairs(unscored, missing, signatures), strict=True):
                 given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
                 complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **given)
         return feature_rows(self.critic.weights, pairs, complete)
 
-    def _recall(self, source: str, relation: str) -> list[KnownAnswer]:
+    def recall(self, source: str, relation: str, most: int) -> Recalled:
+        """The `most` promising known answers to similar sources, by the weights of what costs nothing to know."""
+        recalled = self._recalled(source, relation)
+        known, support = (self.critic.weights.get(name, 0.0) for name in ("known", "support"))
+        promise = [
+            known * answer.similarity + support * recalled.support(answer.text, vector)
+            for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
+        ]
+        best = np.argsort(-np.array(promise), kind="stable")[:most]
+        return Recalled([recalled.answers[row] for row in best.tolist()], recalled.vectors[best])
+
+    def _recall(self, source: str, relation: str) -> Recalled:
         """Known answers to similar sources, if the bundle has any."""
-        return self._known.recall(source, relation, self._signer) if self._known else []
+        answers = self._known.recall(source, relation, self.signer) if self._known else []
+        return Recalled(answers, self.signer.vectors([answer.text for answer in answers]))
 
-    def _similarities(self, pairs: Sequence[Pair]) -> list[float]:
-        """How similar each source is to one that the target is a known answer to; 0 if there is none."""
-        known: dict[tuple[str, str, str], float] = {}
-        for relation, source in dict.fromkeys((pair.relation, pair.source) for pair in pairs):
-            known |= {
-                (relation, source, answer.text): answer.similarity for answer in self.recall(source, relation)
-            }
-        return [known.get((pair.relation, pair.source, pair.target), 0.0) for pair in pairs]
+    def _with_known(
+        self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
+    ) -> Sequence[PairScores]:
+        """The scores with what known answers to similar sources say; known answers need no likelihoods."""
+        if not {"known", "support"} & {*self.critic.parts}:
+            return scores
+        rows: list[PairScores] = []
+        for pair, score in zip(pairs, scores, strict=True):
+            recalled = self._recalled(pair.source, pair.relation)
+            known = recalled.similarity(pair.target)
+            kept = PairScores(0.0, verdict=score.verdict) if known else score
+            support = recalled.support(pair.target, vectors[pair.target])
+            rows.append(replace(kept, known=known, support=support))
+        return rows
 
-    def signatures(self, vectors: Mapping[str, Vectors]) -> dict[str, str]:
-        """The signature of each text, given its vector."""
-        rows = np.array([*vectors.values()]).reshape(len(vectors), self._signer.encoder.dim)
-        return dict(zip(vectors, self._signer.signatures_of(rows), strict=True))
+    def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+        """The signature of each target."""
+        targets = list(dict.fromkeys(pair.target for pair in pairs))
+        return dict(zip(targets, self.signer.signatures_of(np.array([*map(vectors.get, targets)])), strict=True))
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """The vector of each text."""
         distinct = list(dict.fromkeys(texts))
-        return dict(zip(distinct, self._signer.vectors(distinct), strict=True))
+        return dict(zip(distinct, self.signer.vectors(distinct), strict=True))
 
 
 def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:

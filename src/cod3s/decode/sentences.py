@@ -64,24 +64,24 @@ def recall_answers(batch: Batch, judge: Judge | None) -> list[list[Candidate]]:
     if not judge or not batch.config.recalls:
         return [[] for _ in batch.sources]
     recalled = [
-        judge.recall(source, batch.relation)[: batch.config.recall] if wanted is None else []
+        judge.recall(source, batch.relation, batch.config.recall if wanted is None else 0)
         for source, wanted in zip(batch.sources, batch.wanted, strict=True)
     ]
-    vectors = judge.vectors(answer.text for answers in recalled for answer in answers)
-    signatures = judge.signatures(vectors)
     candidates = [
         [
             Candidate(
                 answer.text,
                 forward=None,
                 score=0.0,  # until it is judged
-                realised=signatures[answer.text],
-                vector=vectors[answer.text],
+                realised=signature,
+                vector=vector,
                 known_for=answer.source,
             )
-            for answer in answers
+            for answer, vector, signature in zip(
+                row.answers, row.vectors, judge.signer.signatures_of(row.vectors), strict=True
+            )
         ]
-        for answers in recalled
+        for row in recalled
     ]
     return [judged for (judged,) in judge_candidates(judge, batch, [[row] for row in candidates])]
 
