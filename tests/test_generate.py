@@ -484,10 +484,11 @@ def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> N
     ("options", "order"),
     [
         ((), "best-fitting bin first"),
+        (("--bins-per-answer", "2"), "best first, each unlike those above it"),
         (("--signature", "01001110", "--signature", "11110000"), "that of the bins that you named"),
         (("--system", "s2s"), "best score first"),
     ],
-    ids=["inferred bins", "named bins", "one stage"],
+    ids=["inferred bins", "spare bins", "named bins", "one stage"],
 )
 def test_the_table_says_in_which_order_the_answers_are(
     options: tuple[str, ...], order: str, here: Run, tiny_bundle: TinyBundle

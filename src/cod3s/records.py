@@ -103,7 +103,7 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class SignaturesChosen:
-    """An event of a stream, before the first answer: the bins that answers come from, in their order."""
+    """An event of a stream: the bins that the next answers come from, in their order."""
 
     signatures: tuple[ChosenSignature, ...]
 
@@ -209,7 +209,7 @@ def figure_of(item: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class AnswerSet(ResultSet[Answer]):
-    """The answers to a source, in the order of their signatures, best first; the record of `generate --json`.
+    """The answers to a source, best first; the record of `generate --json`.
 
     Also the last event of a stream.
     """

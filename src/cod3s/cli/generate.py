@@ -109,8 +109,8 @@ def generate(
 ) -> None:
     """Answer each source k times, each time in a different semantic bin.
 
-    Answers are in the order of their bins, with the best-fitting bin first;
-    one-stage systems put the best score first.
+    The best answer comes first, and each of the others is unlike those above it. Systems of the paper put the
+    best-fitting bin first, one-stage systems the best score.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
     from cod3s.decode.decode_config import find_preset
@@ -310,5 +310,7 @@ def _order(answers: AnswerSet) -> str:
         return ""
     if not answers[0].signature:
         return "order: best score first\n"
-    named = answers[0].signature_rank is None
-    return f"order: {'that of the bins that you named' if named else 'best-fitting bin first'}\n"
+    if answers[0].signature_rank is None and not answers[0].known_for:
+        return "order: that of the bins that you named\n"
+    chosen = float(answers.settings["bins_per_answer"] or 0) > 1  # among more bins than answers
+    return f"order: {'best first, each unlike those above it' if chosen else 'best-fitting bin first'}\n"

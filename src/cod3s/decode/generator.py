@@ -194,9 +194,9 @@ class Generator:
     ) -> Iterator[Event]:
         """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
-        Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
-        idle and the first answers come early. The set equals what
-        `generate` gives, up to rounding of scores. All answers come at once, at the end, where they depend on each
+        Known answers that are surely good come at once. Sentences are written `group` bins at a time; by default a
+        bin per worker of the engine, so that none is idle and the first answers come early. The set equals what
+        `generate` gives, up to rounding of scores. Answers come together at the end where they depend on each
         other: with spare bins or a pool (the default of a bundle with a critic, such as the one in the package),
         with samples, and from one-stage systems. With `stages`, a `StageStarted` comes before each stage.
         """
