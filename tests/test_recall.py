@@ -127,6 +127,25 @@ def test_my_boss_is_not_me() -> None:
     assert [*retell(["he was sad"], "He had a birthday.", "everyone forgot my birthday")] == ["I was sad"]
 
 
+ELSEWHERE = [
+    ("My cousin won the lottery.", ["the whole street heard of it"], "what we did is not what my cousin did"),
+    ("A pub on our street won the lottery.", ["the whole street heard of it"], "nor what a pub did"),
+    ("We won a lottery.", ["we shared the prize", "the whole street heard of it"], "we are we"),
+    (
+        "My sister won the lottery.",
+        ["she shared the prize", "the whole street heard of it"],
+        "it can be told of her",
+    ),
+    ("My ticket won.", ["we shared the prize", "the whole street heard of it"], "my ticket is mine"),
+]
+
+
+@pytest.mark.parametrize(("source", "wanted", "why"), ELSEWHERE, ids=[why for *_, why in ELSEWHERE])
+def test_what_we_did_is_not_told_about_others(source: str, wanted: list[str], why: str) -> None:
+    answers = ["we shared the prize", "the whole street heard of it"]
+    assert [*retell(answers, "We won the lottery.", source)] == wanted, why
+
+
 RETOLD = [
     ("we slept on a bench", "we", "she", "she slept on a bench"),
     ("our friends waited in vain", "we", "he", "his friends waited in vain"),

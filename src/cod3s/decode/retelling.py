@@ -24,6 +24,12 @@ _NOUNS = {  # and names that many examples use
     "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
     "wife woman alice amy anna ella emily emma jane julia laura lisa lucy maria mary nina sara sarah sophie susan",
 }
+_OTHERS = frozenset(  # people who may be he or she
+    words(
+        "baby boss child client coach colleague cousin coworker customer dentist doctor flatmate friend kid landlord "
+        "manager neighbor neighbour nurse parent partner patient roommate student teacher teammate toddler"
+    )
+)
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
 _PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
@@ -76,7 +82,10 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     teller, hero = hero_of(told), hero_of(asked)
     if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
         hero = None
+    elsewhere = hero in (None, *_FIRST) and _speaks_of_me(words(told)) and not _speaks_of_me(words(asked))
     for answer in answers:
+        if elsewhere and {"i", "we"} & {*words(answer)}:  # what I did is not what somebody else did
+            continue
         text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
             yield text
@@ -95,6 +104,12 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
     """Whether `my boss` acts in a source as he or she does in the other one, which does not speak of a boss."""
     mine = asked[0] in ("my", "our") and not {"i", "we"} & {*asked}
     return mine and len(asked) > 1 and asked[1] not in told
+
+
+def _speaks_of_me(told: Sequence[str]) -> bool:
+    """Whether I or we act, or something of ours does something: `my phone`, but not `my cousin`."""
+    mine = told[0] in ("my", "our") and len(told) > 1 and told[1] not in _OTHERS
+    return mine or bool({"i", "we"} & {*told})
 
 
 def neutral(text: str) -> str:

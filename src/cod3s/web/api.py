@@ -62,8 +62,8 @@ def _add_answers(
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: a line with chosen signatures before their answers, and the record last.
 
-        Known answers that are surely good come at once. If the others are chosen from spare bins, as by default with
-        a critic, they come together at the end.
+        Known answers that are surely good come at once. If the others are chosen from spare bins, as by default
+        with a critic, they come together at the end.
         The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error. An
         answer has a `caption`: a sentence that its bin is like, or nothing if the bin tells nothing about it.
         """
