@@ -136,6 +136,7 @@ ELSEWHERE = [
         ["she shared the prize", "the whole street heard of it"],
         "it can be told of her",
     ),
+    ("we've won the lottery", ["we shared the prize", "the whole street heard of it"], "nor are we others"),
     ("My ticket won.", ["we shared the prize", "the whole street heard of it"], "my ticket is mine"),
 ]
 

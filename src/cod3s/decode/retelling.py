@@ -18,6 +18,7 @@ _FORMS = {  # subject, object, before a noun, alone, reflexive
 _SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
 _SINGULAR = ("he", "she")
 _FIRST = ("I", "we")
+_WE = frozenset({"i", "we"})
 _NOUNS = {  # and names that many examples use
     "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle "
     "adam ben bob daniel david george henry jack james john mark max michael mike paul peter thomas tim tom",
@@ -26,8 +27,9 @@ _NOUNS = {  # and names that many examples use
 }
 _OTHERS = frozenset(  # people who may be he or she
     words(
-        "baby boss child client coach colleague cousin coworker customer dentist doctor flatmate friend kid landlord "
-        "manager neighbor neighbour nurse parent partner patient roommate student teacher teammate toddler"
+        "baby boss child client coach colleague cousin coworker customer dentist doctor flatmate friend kid "
+        "landlord manager neighbor neighbour nurse parent partner patient roommate "
+        "student teacher teammate toddler"
     )
 )
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
@@ -82,9 +84,9 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     teller, hero = hero_of(told), hero_of(asked)
     if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
         hero = None
-    elsewhere = hero in (None, *_FIRST) and _speaks_of_me(words(told)) and not _speaks_of_me(words(asked))
+    elsewhere = hero in (None, *_FIRST) and _WE & {*words(told)} and not _speaks_of_me(words(asked))
     for answer in answers:
-        if elsewhere and {"i", "we"} & {*words(answer)}:  # what I did is not what somebody else did
+        if elsewhere and _WE & {*words(answer)}:  # what I did is not what somebody else did
             continue
         text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
@@ -107,9 +109,9 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
 
 
 def _speaks_of_me(told: Sequence[str]) -> bool:
-    """Whether I or we act, or something of ours does something: `my phone`, but not `my cousin`."""
+    """Whether it happens to me or us, or to something of ours: `my phone`, but not `my cousin`."""
     mine = told[0] in ("my", "our") and len(told) > 1 and told[1] not in _OTHERS
-    return mine or bool({"i", "we"} & {*told})
+    return mine or any(word.partition("'")[0] in ("i", "we", "me", "us", "im", "ive") for word in told)
 
 
 def neutral(text: str) -> str:
