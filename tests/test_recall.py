@@ -58,6 +58,14 @@ def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, sign
     assert 0.5 <= first.similarity <= 1
 
 
+def test_of_similar_sources_those_with_the_same_words_come_first(signer: Signer, tmp_path: Path) -> None:
+    answers = {"The ship sank.": {"effect": ["a"]}, "The boat sank in the deep harbour.": {"effect": ["b"]}}
+    save_known(tmp_path / "known", answers, signer)
+    first, second = load_known(tmp_path / "known").recall("the boat sank in the harbour", "effect", signer)
+    assert (first.text, first.overlap) == ("b", 3 / 4)
+    assert (second.text, second.overlap) == ("a", 1 / 4)
+
+
 def test_nothing_is_recalled_for_a_source_like_none_of_them(known: KnownAnswers, signer: Signer) -> None:
     assert recalled(known, signer, "Parliament debated quantum physics.") == []
     assert recalled(known, signer, "The boat sank in the harbour.", "cause") == []
@@ -80,8 +88,8 @@ def test_answers_to_other_sources_support_an_answer(signer: Signer) -> None:
     assert recalled.support("the crew swam away", vectors[2]) == pytest.approx((cosines[2, 0] + cosines[2, 1]) / 2)
     assert recalled.support("written", vectors[0]) == pytest.approx((1 + cosines[0, 1:].max()) / 2)
     assert Recalled([], vectors[:0]).support("written", vectors[0]) == 0
-    assert recalled.similarity("the crew swam") == 0.8
-    assert recalled.similarity("written") == 0
+    assert recalled.find("the crew swam") == answers[1]
+    assert recalled.find("written") is None
 
 
 PEOPLE = [

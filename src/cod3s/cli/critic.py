@@ -99,7 +99,10 @@ def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    more = (*(["verdict"] if facts.judges else []), *(["is_known", "known", "support"] if facts.known else []))
+    more = (
+        *(["verdict"] if facts.judges else []),
+        *(["is_known", "known", "known_overlap", "support"] if facts.known else []),
+    )
     return names or (*DEFAULT_FEATURES, *more)
 
 

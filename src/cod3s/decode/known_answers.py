@@ -21,11 +21,13 @@ from cod3s.errors import BundleError
 from cod3s.files.disk import replaced_folder
 from cod3s.signatures import Packed, pack, unpack
 from cod3s.signatures.signer import Signer
-from cod3s.text import words
+from cod3s.text import content_stems, words
 
 FOLDER = "known"
 _ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
 _SOURCES = 12  # so many of the most similar sources are looked at
+_NEAREST = 60  # of so many, by their vectors alone
+_OVERLAP = 0.45  # what all content words in common count beside the cosine
 _SIMILAR = 0.5  # answers to less similar sources hardly ever fit
 _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
@@ -39,11 +41,12 @@ Answers = Mapping[str, Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """A good answer to another source, and how similar that source is: the estimated cosine of the two."""
+    """A good answer to another source, and how similar that source is."""
 
     text: str
     source: str
-    similarity: float
+    similarity: float  # the estimated cosine of the two sources
+    overlap: float = 0.0  # of their content words, the share that both have
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +64,9 @@ class Recalled:
     def _sources(self) -> npt.NDArray[np.str_]:
         return np.array([answer.source for answer in self.answers])
 
-    def similarity(self, text: str) -> float:
-        """How similar the source is to one that the text is a known answer to; 0 if there is none."""
-        answer = self._by_text.get(text)
-        return answer.similarity if answer else 0.0
+    def find(self, text: str) -> KnownAnswer | None:
+        """The known answer with this text, if there is one."""
+        return self._by_text.get(text)
 
     def support(self, text: str, vector: Vectors) -> float:
         """How similar the text is to known answers to other sources: the mean cosine of the two nearest."""
@@ -88,14 +90,19 @@ class KnownAnswers:
         Vectors hardly see negation, so sources that are negated where this one is not are passed over.
         """
         similarities = self._similarities(signer.vectors([neutral(source)])[0])
+        rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
+        similar = [
+            _Similar(*_parse(self._lines[row], relation), float(similarities[row]), source)
+            for row in rows
+            if similarities[row] >= _SIMILAR
+        ]
+        similar.sort(key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
         recalled: dict[str, KnownAnswer] = {}
-        for row in np.argsort(-similarities, kind="stable")[:_SOURCES].tolist():
-            if (similarity := float(similarities[row])) < _SIMILAR:
-                break
-            similar, answers = _parse(self._lines[row], relation)
-            if _is_negated(similar) == _is_negated(source):
-                for text in retell(answers, similar, source):
-                    recalled.setdefault(text, KnownAnswer(text, similar, similarity))
+        for other in similar[:_SOURCES]:
+            if _is_negated(other.source) == _is_negated(source):
+                for text in retell(other.answers, other.source, source):
+                    answer = KnownAnswer(text, other.source, other.similarity, other.overlap)
+                    recalled.setdefault(text, answer)
         return [*recalled.values()]
 
     def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
@@ -108,6 +115,15 @@ class KnownAnswers:
         sums = 2 * (signs @ vector) - vector.sum()
         similarities: npt.NDArray[np.float64] = np.minimum(sums / np.sqrt(2 * len(vector) / pi), 1.0)
         return similarities
+
+
+class _Similar:
+    """A source that is similar to the one that was asked, and the answers to it."""
+
+    def __init__(self, source: str, answers: Sequence[str], similarity: float, asked: str) -> None:
+        self.source, self.answers, self.similarity = source, answers, similarity
+        stems, others = set(content_stems(asked)), set(content_stems(source))
+        self.overlap = len(stems & others) / max(1, len(stems | others))
 
 
 def _parse(line: str, relation: str) -> tuple[str, list[str]]:

@@ -52,8 +52,9 @@ class PairScores:
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
     log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
-    target is a known answer to, and `support` how similar the target is to known answers to other similar sources.
-    None if a model is missing. Each length counts tokens and the end.
+    target is a known answer to, `known_overlap` how many content words the two share, and `support` how similar
+    the target is to known answers to other similar sources. None if a model is missing. Each length counts tokens
+    and the end.
     """
 
     relevance: float
@@ -66,6 +67,7 @@ class PairScores:
     signed: float | None = None
     verdict: float | None = None
     known: float | None = None
+    known_overlap: float | None = None
     support: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
@@ -165,6 +167,7 @@ FEATURES = {
     # Whether it is a known answer to a similar source, and how similar that is
     "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
     "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
+    "known_overlap": Feature(lambda _, scores: scores.known_overlap or 0.0, ("known",)),
     # How similar it is to known answers to other similar sources
     "support": Feature(lambda _, scores: scores.support or 0.0, ("support",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
@@ -307,15 +310,20 @@ class Judge:
             signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
             for row, score in zip(rows, self._likelihoods.score_pairs(unscored, missing, signatures), strict=True):
                 given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
-                complete[row] = replace(score, relevance=_cosine(pairs[row], vectors), **given)
+                complete[row] = replace(
+                    score,
+                    relevance=_cosine(pairs[row], vectors),
+                    known_overlap=scores[row].known_overlap,
+                    **given,
+                )
         return feature_rows(self.critic.weights, pairs, complete)
 
     def recall(self, source: str, relation: str, most: int) -> Recalled:
         """The `most` promising known answers to similar sources, by the weights of what costs nothing to know."""
         recalled = self._recalled(source, relation)
-        known, support = (self.critic.weights.get(name, 0.0) for name in ("known", "support"))
+        weights = [self.critic.weights.get(name, 0.0) for name in ("known", "known_overlap", "support")]
         promise = [
-            known * answer.similarity + support * recalled.support(answer.text, vector)
+            np.dot(weights, (answer.similarity, answer.overlap, recalled.support(answer.text, vector)))
             for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
         ]
         best = np.argsort(-np.array(promise), kind="stable")[:most]
@@ -335,10 +343,12 @@ class Judge:
         rows: list[PairScores] = []
         for pair, score in zip(pairs, scores, strict=True):
             recalled = self._recalled(pair.source, pair.relation)
-            known = recalled.similarity(pair.target)
-            kept = PairScores(0.0, verdict=score.verdict) if known else score
             support = recalled.support(pair.target, vectors[pair.target])
-            rows.append(replace(kept, known=known, support=support))
+            if answer := recalled.find(pair.target):
+                row = PairScores(0.0, verdict=score.verdict, known=answer.similarity, known_overlap=answer.overlap)
+            else:
+                row = replace(score, known=0.0)
+            rows.append(replace(row, support=support))
         return rows
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
