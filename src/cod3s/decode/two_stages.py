@@ -72,9 +72,8 @@ def stream_two_stages(
         return
     yield StageStarted("choosing bins")
     (chosen,) = choose_signatures(models, batch, [choice.answered])
-    spare = batch.wanted[0] is None and len(chosen) > config.k - len(
-        known
-    )  # which give answers is known at the end
+    missing = config.k - len(known)
+    spare = batch.wanted[0] is None and len(chosen) > missing  # which bins give answers is known at the end
     if not spare:
         yield SignaturesChosen(tuple(chosen))
     alone = config.pool == "off" and not config.recalls  # a bin's sentences do not depend on other bins
@@ -88,8 +87,9 @@ def stream_two_stages(
         (bins,) = rank_sentences(models, batch, written, judge)
         answers = choice.answers(signatures, bins, recalled)
         if spare:
-            answered = {answer.signature for answer in answers}
-            yield SignaturesChosen(tuple(bin for bin in chosen if bin.signature in answered))
+            bins_by_signature = {bin.signature: bin for bin in chosen}
+            answered = dict.fromkeys(answer.signature for answer in answers)
+            yield SignaturesChosen(tuple(bins_by_signature[signature] for signature in answered))
         yield from (AnswerMade(next(places), answer) for answer in answers)
     choice.add_remarks()
 
