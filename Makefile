@@ -96,5 +96,5 @@ default-bundle: install
 	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-unseen.tsv \
 	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,support
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
-	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz recipes/answers-typical.tsv.gz --force
+	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz recipes/answers-typical.tsv.gz --most-alike 0.9 --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

@@ -194,6 +194,20 @@ def test_estimated_cosines_are_near_the_true_ones(signer: Signer) -> None:
     assert np.abs(known._similarities(query) - vectors @ query).mean() < 0.05
 
 
+def test_of_sources_that_are_alike_the_one_with_the_most_answers_is_kept(signer: Signer, tmp_path: Path) -> None:
+    answers = {
+        "The boat sank.": {"effect": ["a"]},
+        "the boat sank": {"effect": ["b", "c"]},
+        "She baked bread.": {"cause": ["d"]},
+        "I baked bread.": {"cause": ["e"]},
+    }
+    assert save_known(tmp_path / "all", answers, signer) == 4
+    assert save_known(tmp_path / "known", answers, signer, most_alike=0.95) == 2
+    known = load_known(tmp_path / "known")
+    assert recalled(known, signer, "The boat sank.") == ["b", "c"]
+    assert recalled(known, signer, "I baked bread.", "cause") == ["d"], "people do not count"
+
+
 DAMAGES = [
     ("answers.jsonl.xz", b"no archive", "the answers are not compressed"),
     ("signs.npy", b"no array", "the signs are no array"),

@@ -16,6 +16,15 @@ def remember(
         list[Path],
         typer.Argument(help="Good answers: tables with source, relation and target (.tsv, .csv, .jsonl)."),
     ],
+    most_alike: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Of sources whose vectors have a higher cosine than this, keep the one with the most answers; 1 keeps "
+            "all.",
+        ),
+    ] = 1.0,
     force: ForceOption = False,
 ) -> None:
     """Give a bundle good answers to many sources: answers to similar ones join the candidates from then on.
@@ -39,6 +48,6 @@ def remember(
         known.setdefault(pair.source, {}).setdefault(pair.relation, []).append(pair.target)
     if not known:
         raise UsageError("there are no answers to remember", hint="give a table with source, relation and target")
-    save_known(bundle / FOLDER, known, generator.signer)
+    kept = save_known(bundle / FOLDER, known, generator.signer, most_alike)
     write_facts(bundle, replace(facts, known=FOLDER))
-    say(f"{bundle} now knows answers to {len(known):,} sources")
+    say(f"{bundle} now knows answers to {kept:,} sources")

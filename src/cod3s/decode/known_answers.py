@@ -33,6 +33,7 @@ _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
 )
 _SUPPORTERS = 2
+_COMPARED_TOGETHER = 1024
 _MOST_BYTES = 1 << 28  # of the answers, unpacked
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
@@ -148,16 +149,40 @@ def _is_negated(text: str) -> bool:
     return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
 
 
-def save_known(folder: Path, answers: Answers, signer: Signer) -> None:
-    """Write a collection of answers; sources with equal beginnings come together, which makes it smaller."""
-    sources = sorted(answers, key=str.casefold)
+def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float = 1.0) -> int:
+    """Write a collection of answers, and return how many sources it has.
+
+    Of sources whose vectors have a cosine above `most_alike`, the one with the most answers is kept. Sources with
+    equal beginnings come together, which makes the file smaller.
+    """
+    sources = sorted(answers, key=lambda source: -sum(map(len, answers[source].values())))
+    vectors = signer.vectors([*map(neutral, sources)])
+    kept = sorted(_rows_apart(vectors, most_alike), key=lambda row: sources[row].casefold())
     lines = [
-        json.dumps({"source": source, **answers[source]}, ensure_ascii=False, separators=(",", ":"))
-        for source in sources
+        json.dumps({"source": sources[row], **answers[sources[row]]}, ensure_ascii=False, separators=(",", ":"))
+        for row in kept
     ]
     with replaced_folder(folder) as partial:
         (partial / _ANSWERS).write_bytes(lzma.compress("\n".join(lines).encode(), preset=9))
-        np.save(partial / _SIGNS, pack(signer.vectors([*map(neutral, sources)]) > 0), allow_pickle=False)
+        np.save(partial / _SIGNS, pack(vectors[kept] > 0), allow_pickle=False)
+    return len(kept)
+
+
+def _rows_apart(vectors: Vectors, most_alike: float) -> list[int]:
+    """The rows, in order, that are not more alike than this to an earlier one that is kept."""
+    if most_alike >= 1:
+        return list(range(len(vectors)))
+    kept: list[int] = []
+    for start in range(0, len(vectors), _COMPARED_TOGETHER):
+        block = vectors[start : start + _COMPARED_TOGETHER]
+        alike = (block @ vectors[kept].T).max(axis=1, initial=-1.0)
+        cosines = block @ block.T
+        new: list[int] = []
+        for row in range(len(block)):
+            if max(alike[row], cosines[row, new].max(initial=-1.0)) <= most_alike:
+                new.append(row)
+        kept += [start + row for row in new]
+    return kept
 
 
 def load_known(folder: Path) -> KnownAnswers:
