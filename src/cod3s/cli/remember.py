@@ -21,8 +21,7 @@ def remember(
         typer.Option(
             min=0,
             max=1,
-            help="Of sources whose vectors have a higher cosine than this, keep the one with the most answers; 1 keeps "
-            "all.",
+            help="Of sources with a higher cosine than this, keep the one with the most answers; 1 keeps all.",
         ),
     ] = 1.0,
     force: ForceOption = False,
