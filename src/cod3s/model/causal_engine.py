@@ -1,8 +1,8 @@
 """Run an exported causal language model: search, sample, score and weigh, on CTranslate2, without torch.
 
 The prompt is the source's statement up to its target, then a role's tag and what else is given. Only rows of one
-length run together: prompts are read at once, beams start after them, and nothing is padded. So what is written or
-scored does not depend on the rows beside it, not even in the last bit.
+length run together: prompts are read at once, beams start after them, and nothing is padded. So in int8, what is
+searched or scored does not depend on the rows beside it, not even in the last bit.
 """
 
 from collections.abc import Mapping, Sequence
