@@ -12,14 +12,12 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.bundle import default_bundle
-from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.encode import load_encoder
 from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.generation import (
-    ALL_SYSTEMS,
     DEFAULT_SYSTEM,
-    DEFAULT_SYSTEMS,
     PAPER_PRESET,
+    SYSTEM_GROUPS,
     check_run,
     generate_outputs,
     name_systems,
@@ -100,7 +98,7 @@ def evaluate(
             inference = None
         elif items is not None:
             opened = open_bundle(Path(bundle or default_bundle()), second_encoder)
-            group = {(): DEFAULT_SYSTEMS, (ALL_SYSTEMS,): ENGINE_SYSTEMS}.get(tuple(systems))
+            group = SYSTEM_GROUPS.get(tuple(systems))
             named = name_systems(group or systems, preset, k=max(sizes), seed=seed)
             for system in () if group else named:
                 require_system(opened.generator, system.system, items, system.options)

@@ -11,7 +11,7 @@ from typing import Any
 
 from cod3s.decode.decode_config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
-from cod3s.decode.systems import find_system
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
@@ -24,8 +24,8 @@ DEFAULT_SYSTEM = "cod3s"
 DEFAULT_PRESET, PAPER_PRESET = "default", "paper"
 DEFAULT_SYSTEMS = (DEFAULT_SYSTEM, "s2s", "s2s-rs", "cod3s-mmi-mmi")
 """The default system, and of the paper's: a beam, samples, and the two stages."""
-ALL_SYSTEMS = "all"
-"""Stands for the default system and all rows of the paper's tables that need no torch."""
+SYSTEM_GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {(): DEFAULT_SYSTEMS, ("all",): ENGINE_SYSTEMS}
+"""Lists that stand for several systems: of these, those that the bundle has the models for run."""
 
 
 @dataclass(frozen=True)
