@@ -78,10 +78,12 @@ class CountingModel:
     def score_batch(self, texts: Sequence[Sequence[str]], **options: Any) -> Any:
         cost = self._costs["critic"]
         with clocked(cost):
-            results = self._model.score_batch(texts, **options)
+            pending = self._model.score_batch(texts, **options)
+            for waiting in pending:
+                waiting.result()
         cost.rows += len(texts)
         cost.read += sum(map(len, texts))
-        return results
+        return pending
 
 
 class CountingEncoder:

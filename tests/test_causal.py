@@ -157,6 +157,19 @@ def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: C
     assert [[h.tokens for h in row] for row in together] == [[h.tokens for h in row] for row in alone]
 
 
+def test_a_score_in_int8_does_not_depend_on_its_neighbours(trained: Trained, vocabulary: Vocabulary) -> None:
+    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    readers = {vocabulary.id(tag("effect", "plain")): reader}
+    engine = CausalEngine(
+        trained.bundle / "models" / "shared", readers, vocabulary, positions=128, threads=1, compute="int8"
+    )
+    targets = ["snow fell", "the baker slept", "the baker slept in the garden at home"]
+    rows = [(request(vocabulary, "plain", source), text) for source in SOURCES for text in targets]
+    requests, texts = [asked for asked, _ in rows], [vocabulary.encode_text(text) for _, text in rows]
+    alone = [engine.score([asked], [text])[0] for asked, text in zip(requests, texts, strict=True)]
+    assert engine.score(requests, texts) == alone
+
+
 def test_two_workers_give_what_one_gives(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
     """Prompts of several lengths, some alone with theirs: the workers take them in any order."""
     reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)

@@ -66,6 +66,8 @@ def test_questions_become_items_with_their_gold_answer(copa: EvaluationData) -> 
     assert copa.counts == {"effect": 2, "cause": 1}
     assert [item.source for item in copa.first(1).items] == ["The well ran dry.", "The boy is crying."]
     assert len(copa.first(1).questions) == 3
+    assert [question.premise for question in copa.first(1).asked] == ["The well ran dry.", "The boy is crying."]
+    assert copa.asked == copa.questions
     assert copa.first(None).items == copa.items
 
 
@@ -296,6 +298,15 @@ def test_relevance_chooses_the_alternative_about_the_same_thing(summary: Summary
         ("effect", "relevance"): 1.0,
         ("cause", "relevance"): 1.0,
     }
+
+
+def test_a_limit_leaves_the_bars_and_tests_the_scorers_on_fewer_questions(
+    static: Encoder, copa: EvaluationData, summary: Summary
+) -> None:
+    limited = evaluate_outputs(outputs(), copa.first(1), Judges(static), sizes=(2, 3))
+    assert limited.settings["bars"] == summary.settings["bars"]
+    assert {(row.relation, row.questions) for row in limited.choices} == {("effect", 1), ("cause", 1)}
+    assert {(row.relation, row.questions) for row in summary.choices} == {("effect", 2), ("cause", 1)}
 
 
 def test_a_source_that_stands_twice_is_two_sources(static: Encoder, copa: EvaluationData) -> None:

@@ -119,9 +119,10 @@ def test_likelihoods_are_those_of_the_engine_in_any_batch(opened: OpenBundle) ->
         (alone,) = model.score_pairs([pair])
         for name in ("forward", "target_alone", "backward", "source_alone"):
             assert getattr(alone, name) == pytest.approx(getattr(scores, name), abs=0.02)
-    player = opened.models.plain("effect")
+    models = opened.generator.models
+    player = models.plain("effect")
     (score,) = player.engine.score(
-        [player.request(ITEMS[0].source)], [opened.models.vocabulary.encode_text(ITEMS[0].target)]
+        [player.request(ITEMS[0].source)], [models.vocabulary.encode_text(ITEMS[0].target)]
     )
     assert together[0].forward == pytest.approx(score.log_prob / score.length, abs=0.02)
 
@@ -151,7 +152,7 @@ def test_a_relation_that_the_bundle_lacks_has_no_likelihood(opened: OpenBundle) 
 
 def test_questions_are_answered_by_every_scorer(opened: OpenBundle) -> None:
     question = Question("1", SOURCES[0], "effect", ("the baker slept in the garden at home", "snow fell"), 0)
-    data = EvaluationData("made up", "", ITEMS, (question,))
+    data = EvaluationData("made up", "", (Item("effect", SOURCES[0]),), (question,))
     summary = evaluate_outputs({}, data, opened.judges, sizes=(3,))
     assert {choice.scorer for choice in summary.choices} == {
         "relevance",
@@ -253,8 +254,9 @@ def test_evaluate_is_called_from_python_and_runs_the_default_system_as_generate_
         stage=noted,
     )
     assert summary.data["items"] == dict.fromkeys(summary.data["items"], 1)
-    assert (stages[0], stages[-1]) == ("generating", "writing the report")
-    assert stages.index("judging") < stages.index("scoring systems")
+    assert stages[:2] == ["generating 1/2: cod3s", "generating 2/2: cod3s-beam-mmi"]
+    assert stages[-1] == "writing the report"
+    assert stages.index("judging questions") < stages.index("judging answers") < stages.index("scoring systems")
     settings = summary.settings["systems"]
     plain = opened.generator.generate(SOURCES[0], "effect", options=DEFAULT.with_values(k=2, seed=1234))
     assert settings["cod3s"]["beam"] == plain.settings["beam"] == DEFAULT.beam
@@ -338,13 +340,11 @@ def test_a_bundle_without_an_inverse_relation_is_evaluated_by_the_systems_it_can
     done = here("evaluate", *common, "-o", "report", "--json")
     assert done.returncode == 0, done.stderr
     assert "cod3s-mmi-mmi is skipped: MMI needs" in done.stderr
-    assert set(json.loads(done.stdout)["systems"]) == {
-        "cod3s",
-        "s2s",
-        "s2s-sigs",
-        "s2s-rs",
-        "cod3s-beam-beam",
-    }
+    assert set(json.loads(done.stdout)["systems"]) == {"cod3s", "s2s", "s2s-rs"}
+    everything = here("evaluate", *common, "-o", "whole", "--systems", "all", "--json")
+    assert everything.returncode == 0, everything.stderr
+    systems = ["cod3s", "s2s", "s2s-sigs", "s2s-rs", "cod3s-beam-beam"]
+    assert list(json.loads(everything.stdout)["systems"]) == systems
     asked = here("evaluate", *common, "-o", "other", "--systems", "s2s,cod3s-mmi-mmi")
     assert asked.returncode == 1
     assert "MMI needs" in asked.stderr

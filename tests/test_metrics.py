@@ -309,8 +309,9 @@ def test_choices_are_counted(
 
 
 def test_the_bar_is_what_a_typical_wrong_alternative_scores() -> None:
-    assert plausibility_bar([(1, 9), (9, 2), (7, 9)], [1, 0, 1]) == 2
-    assert plausibility_bar([], []) is None
+    assert plausibility_bar([1, 2, 7]) == 2
+    assert plausibility_bar([]) is None
+    assert plausibility_bar([1, None]) is None
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,14 @@ def test_nothing_is_remembered_of_an_empty_call() -> None:
     assert inner.calls == []
 
 
+def test_models_without_memory_are_the_same_models(tiny_bundle: TinyBundle) -> None:
+    models = load(tiny_bundle.exact, remember=1000).models
+    remembering, bare = models.plain("effect").engine, models.without_memory().plain("effect").engine
+    assert isinstance(remembering, RememberingEngine)
+    assert remembering.engine is bare
+    assert load(tiny_bundle.exact).models.without_memory().plain("effect").engine.cuts("it rained") is False
+
+
 @pytest.mark.parametrize("system", ["cod3s-mmi-mmi", "cod3s-mmi-mmi-rs", "s2s"])
 def test_a_bundle_answers_alike_with_and_without(tiny_bundle: TinyBundle, system: str) -> None:
     plain, remembering = load(tiny_bundle.exact), load(tiny_bundle.exact, remember=1000)

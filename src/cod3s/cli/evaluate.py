@@ -25,7 +25,8 @@ DataArgument = Annotated[
     ),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Use only the first sources of each relation.")
+    int | None,
+    typer.Option("--limit", min=1, help="Use only the first sources of each relation, and their questions."),
 ]
 RelationOption = Annotated[
     str, typer.Option("--relation", help="The relation of sources whose file does not name it.")
@@ -44,7 +45,11 @@ def evaluate(
     ] = None,
     bundle: BundleOption = None,
     systems: Annotated[
-        str, typer.Option(help="Comma-separated; by default, cod3s and the paper's rows except DPC.")
+        str,
+        typer.Option(
+            help="Comma-separated; by default cod3s, s2s, s2s-rs and cod3s-mmi-mmi; `all` adds the other rows of "
+            "the paper's tables except DPC."
+        ),
     ] = "",
     outputs: Annotated[
         list[Path] | None,
@@ -194,7 +199,7 @@ def sweep(
     from cod3s.decode.decode_config import find_preset
     from cod3s.evaluate.items import read_data
     from cod3s.evaluate.judges import open_bundle
-    from cod3s.evaluate.sweep import PAGE, plan, sweep_table, write_sweep
+    from cod3s.evaluate.sweep import PAGE, sweep_table, write_sweep
     from cod3s.evaluate.sweep import sweep as run_sweep
     from cod3s.files.disk import require_new
     from cod3s.files.lock import sole_writer
@@ -207,10 +212,9 @@ def sweep(
         raise UsageError(
             "two bundles have folders of the same name", hint="rename a folder: the names label the curves"
         )
-    total = len(plan(list(bundles), axes, base, grid)) * len(chosen.items)
-    with sole_writer(output), progress("generating", total) as advance:
+    with sole_writer(output):
         swept = run_sweep(
-            bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, force=force, progress=advance
+            bundles, chosen, output, axes=axes, base=base, grid=grid, seed=seed, force=force, stage=progress
         )
         write_sweep(output, swept)
     say(f"sweep: {output / 'sweep.html'}")

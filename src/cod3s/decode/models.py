@@ -165,6 +165,15 @@ class BundleModels:
         path = bins_path(self.folder, relation)
         return open_bins(path) if path.is_file() else None
 
+    def without_memory(self) -> "BundleModels":
+        """The same models, which compute everything anew even if `remember` was asked for."""
+
+        def open_engine(name: str) -> Engine:
+            engine = self._engine(name)
+            return engine.engine if isinstance(engine, RememberingEngine) else engine
+
+        return BundleModels(self.folder, self.facts, self.vocabulary, open_engine)
+
     def language_model(self) -> str:
         """The name of the one language model that plays all roles; an error if there is none."""
         names = {name for roles in self.facts.models.values() for name in roles.values()}
@@ -179,9 +188,12 @@ class BundleModels:
         name = self.facts.models.get(relation, {}).get(role)
         if name is None:
             return None
+        return RoleModel(self._engine(name), self.vocabulary, (self.vocabulary.id(tag(relation, role)),))
+
+    def _engine(self, name: str) -> Engine:
         if name not in self._engines:
             self._engines[name] = self._open_engine(name)
-        return RoleModel(self._engines[name], self.vocabulary, (self.vocabulary.id(tag(relation, role)),))
+        return self._engines[name]
 
     def _need(self, relation: str, role: str) -> RoleModel:
         self.require_relation(relation)
@@ -212,7 +224,7 @@ def open_models(
 
     open_model: Callable[..., Engine]
     if shape.causal:
-        options["readers"] = _prompt_readers(facts, vocabulary)
+        options |= {"readers": _prompt_readers(facts, vocabulary), "keep_files": remember > 0}
         open_model = partial(CausalEngine, **options)
     else:
         open_model = partial(FastEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options)

@@ -16,8 +16,8 @@ from cod3s.encode import load_encoder
 from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.generation import (
     DEFAULT_SYSTEM,
-    DEFAULT_SYSTEMS,
     PAPER_PRESET,
+    SYSTEM_GROUPS,
     check_run,
     generate_outputs,
     name_systems,
@@ -26,7 +26,15 @@ from cod3s.evaluate.generation import (
     runnable,
 )
 from cod3s.evaluate.items import EvaluationData, read_data
-from cod3s.evaluate.judged_pairs import TextVectors, find_bars, judge_pairs, question_pairs, score_choices
+from cod3s.evaluate.judged_pairs import (
+    OF_QUESTIONS,
+    TextVectors,
+    find_bars,
+    judge_pairs,
+    question_pairs,
+    score_choices,
+    wrong_pairs,
+)
 from cod3s.evaluate.judges import Judges, open_bundle, open_second
 from cod3s.evaluate.outputs import read_systems, sources_of
 from cod3s.evaluate.recall import score_recall
@@ -69,12 +77,12 @@ def evaluate(
 ) -> Summary:
     """Generate with the systems of a bundle, or read stored `outputs`, score them, and write a report.
 
-    `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, the default
-    system and the paper's run, as far as the bundle (by default the one in the package) has their models.
-    `limit` is the number of sources per relation. `output` is the report folder; a stopped evaluation continues
-    there, and `force` replaces outputs that were made from different data, bundles or options. `encoder` is only
-    for outputs without a bundle, which has its own. `remark` gets lines for the user, and `stage` shows how far
-    each stage is.
+    `data` is a file of questions or sources; with `outputs` it is optional. Without `systems`, four run; with
+    `["all"]`, all that need no torch; in both cases as far as the bundle (by default the one in the package) has
+    their models. `limit` is the number of sources per relation, and of questions that test the scorers. `output`
+    is the report folder; a stopped evaluation continues there, and `force` replaces outputs that were made from
+    different data, bundles or options. `encoder` is only for outputs without a bundle, which has its own. `remark`
+    gets lines for the user, and `stage` shows how far each stage is.
     """
     if not sizes or min(sizes) < 1:
         raise UsageError(f"a set of {min(sizes, default=0)} answers cannot be scored", hint="--sets 3,10")
@@ -90,16 +98,16 @@ def evaluate(
             inference = None
         elif items is not None:
             opened = open_bundle(Path(bundle or default_bundle()), second_encoder)
-            named = name_systems(systems or DEFAULT_SYSTEMS, preset, k=max(sizes), seed=seed)
-            for system in named if systems else ():
+            group = SYSTEM_GROUPS.get(tuple(systems))
+            named = name_systems(group or systems, preset, k=max(sizes), seed=seed)
+            for system in () if group else named:
                 require_system(opened.generator, system.system, items, system.options)
             named = list(runnable(opened.generator, named, items, remark))
             folder = Path(output or stack.enter_context(TemporaryDirectory()))
             base = name_systems([DEFAULT_SYSTEM], preset or PAPER_PRESET, k=max(sizes), seed=seed)[0].options
             run = run_record(items, dict(opened.judges.settings), base)
             check_run(folder, folder / OUTPUTS, run, force=force)
-            with stage("generating", len(named) * len(items.items)) as progress:
-                answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, progress=progress)
+            answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, stage=stage)
             judges, chosen = opened.judges, items
             with stage("inferring signatures", None):
                 inference = score_recall(opened, items.items, base)
@@ -140,23 +148,28 @@ def evaluate_outputs(
     stage: Stage = silent_stage,
 ) -> Summary:
     """Every figure of every system. What systems share (vectors, scores of pairs) is computed once for all."""
-    sets = [answers for answered in systems.values() for answers in answered]
-    question_sets = [source for source in (data, *more_questions) if source.questions]
-    pairs = answer_pairs(sets) + [pair for source in question_sets for pair in question_pairs(source.questions)]
-    texts = {text for pair in pairs for text in (pair.source, pair.target)}
+    sets = [answered for of_system in systems.values() for answered in of_system]
+    question_sets = [(source.name, source.asked) for source in (data, *more_questions) if source.asked]
+    answers = answer_pairs(sets)
+    asked = [pair for _, questions in question_sets for pair in question_pairs(questions)]
+    wrong = wrong_pairs(data.questions)
+    texts = {text for pair in (*answers, *asked, *wrong) for text in (pair.source, pair.target)}
     whole = statements(sets, judges.templates)
     with stage("embedding", len(texts) + len(set(whole))) as progress:
         vectors = TextVectors(judges.encoder, texts, progress)
         statement_vectors = TextVectors(judges.encoder, whole, progress)
-    with stage("judging", None):
-        judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
+    with stage("judging questions", None):
+        judged = dict(judge_pairs(asked, vectors, judges.model, judges.judge, parts=OF_QUESTIONS))
+        typical = judge_pairs(set(wrong) - set(judged), vectors, judges.model)
+    with stage("judging answers", None):
+        judged |= judge_pairs(set(answers) - set(judged), vectors, judges.model, judges.judge)
     scoring = Scoring(
         answers=vectors,
         statements=statement_vectors,
-        second=TextVectors(judges.second, (pair.target for pair in answer_pairs(sets))) if judges.second else None,
+        second=TextVectors(judges.second, (pair.target for pair in answers)) if judges.second else None,
         templates=judges.templates,
         judged=judged,
-        bars=find_bars(data.questions, judged, BARRED),
+        bars=find_bars(wrong, {**typical, **judged}, BARRED),
         code=judges.code,
         sizes=tuple(sizes),
     )
@@ -171,9 +184,7 @@ def evaluate_outputs(
         data={"name": data.name, "sha256": data.sha256, "items": data.counts},
         seed=seed,
         choices=tuple(
-            choice
-            for source in question_sets
-            for choice in score_choices(source.name, source.questions, judged, seed)
+            choice for name, questions in question_sets for choice in score_choices(name, questions, judged, seed)
         ),
         inference=inference,
     )

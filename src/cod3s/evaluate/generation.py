@@ -11,8 +11,8 @@ from typing import Any
 
 from cod3s.decode.decode_config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
-from cod3s.decode.systems import find_system
-from cod3s.errors import BundleError, Cod3sError, Progress
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
 from cod3s.files.disk import read_json, write_json
@@ -22,18 +22,10 @@ RUN = "run.json"
 DEFAULT_SYSTEM = "cod3s"
 """What `cod3s generate` runs: with its options, unless a preset is named."""
 DEFAULT_PRESET, PAPER_PRESET = "default", "paper"
-DEFAULT_SYSTEMS = (
-    DEFAULT_SYSTEM,
-    "s2s",
-    "s2s-sigs",
-    "s2s-rs",
-    "cod3s-beam-beam",
-    "cod3s-beam-mmi",
-    "cod3s-mmi-mmi",
-    "cod3s-mmi-mmi-rs",
-    "cod3s-mmi-mmi-rs-no-hamming",
-)
-"""The default system, and the rows of the paper's tables 2 and 5 that need no torch."""
+DEFAULT_SYSTEMS = (DEFAULT_SYSTEM, "s2s", "s2s-rs", "cod3s-mmi-mmi")
+"""The default system, and of the paper's: a beam, samples, and the two stages."""
+SYSTEM_GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {(): DEFAULT_SYSTEMS, ("all",): ENGINE_SYSTEMS}
+"""Lists that stand for several systems: of these, those that the bundle has the models for run."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +92,15 @@ def generate_outputs(
     systems: Sequence[Named],
     outputs: Path,
     *,
-    progress: Progress = lambda _: None,
+    stage: Stage = silent_stage,
 ) -> dict[str, list[AnswerSet]]:
-    """The answers of every system: read if its file exists, else generated. `progress` counts sources."""
+    """The answers of every system: read if its file exists, else generated. A `stage` counts its sources."""
     answers = {}
-    for named in systems:
+    for number, named in enumerate(systems, 1):
         path = outputs / f"{named.name}.jsonl"
         if not path.exists():
-            write_outputs(path, _reported(_generate(generator, data.items, named), progress))
-        else:
-            progress(len(data.items))
+            with stage(f"generating {number}/{len(systems)}: {named.name}", len(data.items)) as progress:
+                write_outputs(path, _reported(_generate(generator, data.items, named), progress))
         answers[named.name] = read_outputs(path)
     return answers
 

@@ -36,7 +36,7 @@ class EvaluationData:
     questions: tuple[Question, ...] = ()
 
     def first(self, limit: int | None) -> "EvaluationData":
-        """The first `limit` items of each relation; all questions stay, since scoring them is cheap."""
+        """The first `limit` items of each relation; all questions stay, since the bars come from them."""
         seen: Counter[str] = Counter()
         kept = []
         for item in self.items:
@@ -44,6 +44,14 @@ class EvaluationData:
             if limit is None or seen[item.relation] <= limit:
                 kept.append(item)
         return EvaluationData(self.name, self.sha256, tuple(kept), self.questions)
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """The questions whose sources are among the items."""
+        sources = {(item.relation, item.source) for item in self.items}
+        return tuple(
+            question for question in self.questions if (question.direction, clean(question.premise)) in sources
+        )
 
     @property
     def counts(self) -> dict[str, int]:

@@ -19,10 +19,15 @@ from cod3s.text import clean
 class Likelihoods(Protocol):
     """A model that scores how likely pairs are; it leaves the relevance at 0."""
 
-    def score_pairs(self, pairs: Sequence[Pair]) -> list[PairScores]: ...
+    def score_pairs(self, pairs: Sequence[Pair], parts: Sequence[str] = ...) -> list[PairScores]: ...
 
 
 Judged = Mapping[Pair, PairScores]
+
+OF_ANSWERS = ("backward", "source_alone")
+"""The parts of a pair's scores that the figures of a system need, apart from those of the critic."""
+OF_QUESTIONS = ("forward", "target_alone", *OF_ANSWERS)
+"""The parts that all scorers together need."""
 
 
 class TextVectors:
@@ -59,14 +64,22 @@ class Choice:
 
 
 def judge_pairs(
-    pairs: Iterable[Pair], vectors: TextVectors, model: Likelihoods | None, judge: Judge | None = None
+    pairs: Iterable[Pair],
+    vectors: TextVectors,
+    model: Likelihoods | None,
+    judge: Judge | None = None,
+    *,
+    parts: Sequence[str] = OF_ANSWERS,
 ) -> Judged:
-    """The scores of each pair, computed once; `vectors` covers the texts of all pairs."""
+    """The scores of each pair, computed once: these parts, and what the judge needs besides them.
+
+    `vectors` covers the texts of all pairs.
+    """
     distinct = sorted(set(pairs))
     sources = vectors.of([pair.source for pair in distinct])
     targets = vectors.of([pair.target for pair in distinct])
     cosines = np.einsum("nd,nd->n", sources, targets)
-    scores = model.score_pairs(distinct) if model else [PairScores(0.0)] * len(distinct)
+    scores = model.score_pairs(distinct, parts) if model else [PairScores(0.0)] * len(distinct)
     scored = [replace(score, relevance=float(cosine)) for score, cosine in zip(scores, cosines, strict=True)]
     if judge:
         probabilities = judge.judge_scored(distinct, scored, vectors.by_text()).tolist()
@@ -77,6 +90,16 @@ def judge_pairs(
 def question_pairs(questions: Iterable[Question]) -> list[Pair]:
     """Every premise with each of its alternatives."""
     return [pair for question in questions for pair in _pairs(question)]
+
+
+def wrong_pairs(questions: Iterable[Question]) -> list[Pair]:
+    """Every premise with each of its wrong alternatives, of the questions whose answer is known."""
+    return [
+        pair
+        for question in questions
+        for number, pair in enumerate(_pairs(question))
+        if question.answer is not None and number != question.answer
+    ]
 
 
 def score_choices(name: str, questions: Sequence[Question], judged: Judged, seed: int) -> list[Choice]:
@@ -92,9 +115,7 @@ def score_choices(name: str, questions: Sequence[Question], judged: Judged, seed
     return choices
 
 
-def find_bars(
-    questions: Sequence[Question], judged: Judged, scorers: Sequence[str]
-) -> dict[str, dict[str, float]]:
+def find_bars(wrong: Sequence[Pair], judged: Judged, scorers: Sequence[str]) -> dict[str, dict[str, float]]:
     """The score of a typical wrong alternative by scorer and relation, where any is known.
 
     A critic's scores are probabilities, so its bar does not depend on questions.
@@ -104,9 +125,9 @@ def find_bars(
     if judged_relations:
         bars["critic"] = dict.fromkeys(sorted(judged_relations), PLAUSIBLE)
     for scorer in scorers:
-        for relation in dict.fromkeys(question.direction for question in questions):
-            bar = plausibility_bar(*_scored(questions, relation, judged, scorer))
-            if bar is not None:
+        for relation in dict.fromkeys(pair.relation for pair in wrong):
+            scores = [combine(judged[pair], scorer) for pair in wrong if pair.relation == relation]
+            if (bar := plausibility_bar(scores)) is not None:
                 bars.setdefault(scorer, {})[relation] = bar
     return bars
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.bundle import NAME as BUNDLE_JSON
+from cod3s.bundle import read_facts
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.plausibility import BundleLikelihoods, Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.judged_pairs import Likelihoods
@@ -35,20 +35,19 @@ class Judges:
 
 @dataclass(frozen=True)
 class OpenBundle:
-    """The generator of a bundle, its models by role, and its judges, with the same encoder for all."""
+    """The generator of a bundle and its judges, with the same models and the same encoder."""
 
     folder: Path
     generator: Generator
-    models: BundleModels
     judges: Judges
 
 
 def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
-    # Without the generator's memory: what a judge computes must not depend on what was generated before.
-    models = open_models(folder)
-    encoder = open_encoder(models.facts.encoder)
+    encoder = open_encoder(read_facts(folder).encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
+    # What a judge computes must not depend on what was generated before.
+    models = generator.models.without_memory()
     code, _ = load_code(folder / "code")
     judges = Judges(
         encoder=encoder,
@@ -59,7 +58,7 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
         templates={name: relation["template"] for name, relation in models.facts.relations.items()},
         settings=bundle_settings(folder, generator),
     )
-    return OpenBundle(folder, generator, models, judges)
+    return OpenBundle(folder, generator, judges)
 
 
 def open_second(name: str, first: Encoder) -> Encoder | None:

@@ -22,7 +22,7 @@ def score_recall(
     """Guesser → relation → figures, on the items whose gold target is known.
 
     The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, and the largest
-    bins of the training targets whatever the source.
+    bins of the training targets whatever the source. Signatures that systems have searched are not searched again.
     """
     scores: dict[str, dict[str, InferenceScores]] = {}
     for relation in dict.fromkeys(item.relation for item in items):
@@ -31,7 +31,7 @@ def score_recall(
             continue
         gold = bundle.generator.signer.signatures([item.target for item in known])
         sources = [for_modelling(item.source) for item in known]
-        guesses = _model_guesses(bundle.models, relation, sources, options)
+        guesses = _model_guesses(bundle.generator.models, relation, sources, options)
         guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.folder, relation))] * len(known)
         for name, ranked in guesses.items():
             rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]

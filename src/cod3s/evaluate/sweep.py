@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.decode.decode_config import DecodeConfig
-from cod3s.errors import Progress
+from cod3s.errors import Stage, silent_stage
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import Named, check_run, generate_outputs, require_system, run_record
 from cod3s.evaluate.items import EvaluationData
@@ -102,7 +102,7 @@ def sweep(
     grid: bool = False,
     seed: int = SEED,
     force: bool = False,
-    progress: Progress = lambda _: None,
+    stage: Stage = silent_stage,
 ) -> Sweep:
     """Generate with every setting, or read what exists, and score everything.
 
@@ -119,10 +119,10 @@ def sweep(
         named = [Named(setting.name, SYSTEM, base.with_values(**_options(setting))) for setting in of_bundle]
         outputs = folder / OUTPUTS / name
         check_run(outputs, outputs, run_record(data, dict(opened.judges.settings), base), force=force)
-        written = generate_outputs(opened.generator, data, named, outputs, progress=progress)
+        written = generate_outputs(opened.generator, data, named, outputs, stage=stage)
         signs_alike = opened.judges.encoder.id == judges.encoder.id
         judged = replace(judges, code=opened.judges.code if signs_alike else None)
-        summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed))
+        summaries.append(evaluate_outputs(written, data, judged, sizes=(base.k,), seed=seed, stage=stage))
         scored += [Point(setting, _figures(summaries[-1], setting.name, base.k)) for setting in of_bundle]
     first = summaries[0]
     quality = "backward_pmi" if all(point.figures["backward_pmi"] is not None for point in scored) else "relevance"

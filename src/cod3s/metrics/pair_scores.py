@@ -51,15 +51,13 @@ def choice_credits(alternatives: Sequence[Sequence[float]], answers: Sequence[in
     return credits
 
 
-def plausibility_bar(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> float | None:
-    """The median score of the wrong alternatives: a score above it is better than a typical wrong answer."""
-    wrong = [
-        score
-        for scores, answer in zip(alternatives, answers, strict=True)
-        for number, score in enumerate(scores)
-        if number != answer
-    ]
-    return float(np.median(wrong)) if wrong else None
+def plausibility_bar(wrong: Sequence[float | None]) -> float | None:
+    """The median score of wrong alternatives: a score above it is better than a typical wrong answer.
+
+    None if there are none, or if one could not be scored.
+    """
+    scores = [score for score in wrong if score is not None]
+    return float(np.median(scores)) if scores and len(scores) == len(wrong) else None
 
 
 def _negative(score: float | None) -> float | None:

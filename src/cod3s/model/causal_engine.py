@@ -1,7 +1,8 @@
 """Run an exported causal language model: search, sample, score and weigh, on CTranslate2, without torch.
 
-The prompt is the source's statement up to its target, then a role's tag and what else is given. Requests of one
-length run together, so that prompts are read at once and beams start after them.
+The prompt is the source's statement up to its target, then a role's tag and what else is given. Only rows of one
+length run together: prompts are read at once, beams start after them, and nothing is padded. So in int8, what is
+searched or scored does not depend on the rows beside it, not even in the last bit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,8 @@ from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
 
-_BATCH_ROWS = 160  # requests times beams or samples
+_SEARCHED_ROWS = 80  # requests times beams
+_DRAWN_ROWS = 160  # requests times samples: with another number, a seed draws something else
 _BATCH_TOKENS = 1536  # for scoring
 _WEIGHED_TOGETHER = 8  # requests: their logits over all tokens are held at once
 
@@ -36,8 +38,12 @@ class CausalEngine(CTranslate2Engine):
         positions: int,
         threads: int | None = None,
         compute: str = COMPUTE,
+        keep_files: bool = False,
     ) -> None:
+        """With `keep_files`, the unpacked weights stay in memory, and samples do not unpack them again."""
         self._readers = readers
+        self._keep_files = keep_files
+        self._kept_files: Files | None = None
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
     def score(
@@ -51,18 +57,29 @@ class CausalEngine(CTranslate2Engine):
             tuple(tokens)[: max(0, self._positions - len(prompt))]
             for prompt, tokens in zip(prompts, continuations, strict=True)
         ]
-        rows = [[*prompt, *text, *closing] for prompt, text in zip(prompts, texts, strict=True)]
-        total = sum(map(len, rows))
-        with self._explained("run"):
-            results = self._model.score_batch(
-                [self._named(row) for row in rows],
-                max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, rows)),
-                batch_type="tokens",
-            )
+        log_probs = self._score_rows(
+            [[*prompt, *text, *closing] for prompt, text in zip(prompts, texts, strict=True)]
+        )
         return [
-            _scored(text, result.log_probs[len(prompt) - 1 :])
-            for prompt, text, result in zip(prompts, texts, results, strict=True)
+            _scored(text, values[len(prompt) - 1 :])
+            for prompt, text, values in zip(prompts, texts, log_probs, strict=True)
         ]
+
+    def _score_rows(self, rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        """The log-probabilities of each row's tokens after the first; rows of one length are scored together."""
+        even = -(-sum(map(len, rows)) // self._threads)
+        pending: dict[int, Any] = {}
+        for length, alike in rows_by_length([*map(len, rows)]):
+            with self._explained("run"):
+                results = self._model.score_batch(
+                    [self._named(rows[row]) for row in alike],
+                    max_batch_size=max(length, min(_BATCH_TOKENS, even)),
+                    batch_type="tokens",
+                    asynchronous=True,
+                )
+            pending.update(zip(alike, results, strict=True))
+        with self._explained("run"):
+            return [pending[row].result().log_probs for row in range(len(rows))]
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
         logits = np.empty((len(requests), len(tokens)))
@@ -104,7 +121,8 @@ class CausalEngine(CTranslate2Engine):
         It gets all of them before we wait for any: with a few prompts of each length, workers would be idle.
         """
         prompts = [self._prompt(request) for request in requests]
-        width = max(options["beam_size"], options.get("num_hypotheses", 1))
+        beam, drawn = options["beam_size"], options.get("num_hypotheses", 1)
+        together = _SEARCHED_ROWS // beam if beam > 1 else _DRAWN_ROWS // drawn
         pending: dict[int, Any] = {}
         for length, rows in rows_by_length([*map(len, prompts)]):
             even = -(-len(rows) // model.num_generators)
@@ -112,7 +130,7 @@ class CausalEngine(CTranslate2Engine):
             with self._explained("run"):
                 results = model.generate_batch(
                     asked,
-                    max_batch_size=max(1, min(_BATCH_ROWS // width, even)),
+                    max_batch_size=max(1, min(together, even)),
                     max_length=(most := max(1, min(max_tokens, self._positions - length))),
                     min_length=most if exactly else 0,
                     include_prompt_in_result=False,
@@ -134,7 +152,10 @@ class CausalEngine(CTranslate2Engine):
         return Hypothesis(tuple(ids[:-1] if ended else ids), score * len(ids), max(1, len(ids)))
 
     def _files(self) -> Files | None:
-        return opened_files(self._folder)
+        files = self._kept_files or opened_files(self._folder)
+        if self._keep_files:
+            self._kept_files = files
+        return files
 
 
 def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:

@@ -19,7 +19,7 @@ class RememberingEngine:
     """
 
     def __init__(self, engine: Engine, most: int) -> None:
-        self._engine, self._most = engine, most
+        self.engine, self._most = engine, most
         self._known: OrderedDict[Hashable, list[Hypothesis]] = OrderedDict()
         self._held = 0
         self._lock = Lock()
@@ -31,7 +31,7 @@ class RememberingEngine:
 
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
             missing = [requests[number] for number in numbers]
-            return self._engine.search(missing, beam=beam, max_tokens=max_tokens, only=only)
+            return self.engine.search(missing, beam=beam, max_tokens=max_tokens, only=only)
 
         return self._recall([(options, request) for request in requests], ask)
 
@@ -40,7 +40,7 @@ class RememberingEngine:
         options = (draws, tuple(requests))
 
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
-            drawn = self._engine.sample(requests, draws)
+            drawn = self.engine.sample(requests, draws)
             return [drawn[number] for number in numbers]
 
         return self._recall([(options, number) for number in range(len(requests))], ask)
@@ -49,7 +49,7 @@ class RememberingEngine:
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
     ) -> list[Hypothesis]:
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
-            scored = self._engine.score(
+            scored = self.engine.score(
                 [requests[number] for number in numbers], [continuations[number] for number in numbers], end=end
             )
             return [[hypothesis] for hypothesis in scored]
@@ -59,10 +59,10 @@ class RememberingEngine:
         return [hypothesis for hypotheses in scored for hypothesis in hypotheses]
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
-        return self._engine.weigh(requests, tokens)
+        return self.engine.weigh(requests, tokens)
 
     def cuts(self, source: str) -> bool:
-        return self._engine.cuts(source)
+        return self.engine.cuts(source)
 
     def _recall(
         self, keys: Sequence[Hashable], ask: Callable[[Sequence[int]], list[list[Hypothesis]]]
