@@ -101,7 +101,7 @@ def test_a_saved_adapter_is_read_as_it_was_but_for_rounding(tmp_path: Path) -> N
     (read,), wanted = load_adapter(tmp_path / "a.npz"), change()
     assert (read.weight, read.row) == (wanted.weight, wanted.row)
     exact = wanted.up @ wanted.down
-    assert np.abs(read.up @ read.down - exact).max() < 0.06 * np.abs(exact).max()
+    assert np.abs(read.up @ read.down - exact).max() < 0.1 * np.abs(exact).max()
 
 
 def test_adapters_that_do_not_fit_are_clear_errors(bundle: Path, tmp_path: Path) -> None:
