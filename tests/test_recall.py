@@ -162,6 +162,7 @@ RETOLD = [
     ("the owner thanked me", "I", "he", "the owner thanked him"),
     ("her boss sent her home", "she", "I", "my boss sent me home"),
     ("he told his mother", "he", "she", "she told her mother"),
+    ("a statue of her was put up", "she", "I", "a statue of me was put up"),
     ("they never found their dog", "they", "I", "I never found my dog"),
     ("I don't like it", "I", "she", "she doesn't like it"),
     ("she'd lost it", "she", "we", "we'd lost it"),

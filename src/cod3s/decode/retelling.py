@@ -47,7 +47,7 @@ _AFTER_OBJECT = frozenset(
     words(
         "a about after again alone an and anymore as at away back because before but by down every for from "
         "home how if in into no not off on out over so some that the to twice until up very what when who why "
-        "with"
+        "with are can could did does had has is may might must should was were will would"
     )
 )
 _AGREEING = [  # with I, with he or she, with we or they
