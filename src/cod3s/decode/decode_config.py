@@ -121,7 +121,7 @@ class DecodeConfig:
     faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
     bit_weight: float = _choice(0.15, "weigh: the cost of each bit off the bin.", **_WEIGHT)
     nearness_weight: float = _choice(
-        1.0, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
+        1.5, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
     )
     unfiltered: bool = _choice(
         False,
