@@ -77,6 +77,25 @@ def test_harmless_words_are_stopped_beside_a_source_that_they_hurt() -> None:
     assert not is_unsuitable("his classmates laughed", "the boy wore two different socks")
 
 
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("he was beaten up after school", "he had stolen the exam papers"),
+        ("the gang attacked the boy", "he had drunk too much"),
+        ("he was shot by the police", "he had been speeding"),
+        ("she was teased by her classmates", "she looked different from others"),
+        ("the village was afraid of the stranger", "he looked old"),
+        ("she took too many pills", "they were on special offer"),
+        ("she stopped eating", "it was part of a challenge with friends"),
+        ("the boss touched her arm", "her colleagues clapped"),
+        ("they were sent back to their country", "they had killed a child"),
+    ],
+)
+def test_victims_are_not_blamed_and_nobody_is_mocked(source: str, answer: str) -> None:
+    assert is_unsuitable(answer, source)
+    assert not is_unsuitable(answer, "he lost his job")
+
+
 @given(st.text(), st.text())
 def test_any_text_can_be_asked_about(text: str, source: str) -> None:
     assert is_unsuitable(text, source) in (True, False)
