@@ -70,7 +70,11 @@ class Crowd:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[None]:
-        async with httpx.AsyncClient(base_url=self.address, timeout=_PATIENCE, trust_env=False) as self._http:
+        # The server closes idle connections after five seconds; a request at that moment would get no reply.
+        limits = httpx.Limits(keepalive_expiry=1.0)
+        async with httpx.AsyncClient(
+            base_url=self.address, timeout=_PATIENCE, trust_env=False, limits=limits
+        ) as self._http:
             yield
 
     async def _client(self) -> None:
@@ -89,8 +93,11 @@ class Crowd:
 
     async def _watch_queue(self) -> None:
         while time.monotonic() < self.end:
-            reply = await self._http.get("/healthz")
-            self.most_taken = max(self.most_taken, reply.json()["taken"])
+            try:
+                reply = await self._http.get("/healthz")
+                self.most_taken = max(self.most_taken, reply.json()["taken"])
+            except httpx.HTTPError as error:
+                self.findings.append(f"/healthz: {error!r}")
             await asyncio.sleep(1)
 
     def question(self, **options: object) -> dict[str, object]:
