@@ -1,5 +1,7 @@
 """Machine-made faults, in the short form of the campaigns in benchmarks/campaign."""
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,7 +13,7 @@ from campaign.crowds import send_crowd
 from campaign.damaged_files import attack
 from campaign.databases import rate_through_kills
 from campaign.disks import DISK_FAULTS, DiskFault
-from campaign.guarded import refused_or_done
+from campaign.guarded import Guarded, refused_or_done
 from campaign.material import ENVIRONMENT
 from campaign.readers import Reader, make_readers
 from campaign.strangers import spring_all
@@ -45,6 +47,17 @@ def test_damaged_files_are_read_or_refused_with_a_message(readers: list[Reader])
     tallies = [attack(reader, others, CASES) for reader in readers]
     assert [finding for tally in tallies for finding in tally.findings] == []
     assert sum(tally.tried for tally in tallies) > 10 * len(tallies)
+
+
+def test_a_case_that_ends_its_process_is_found_and_the_others_are_tried() -> None:
+    def attempt(number: int) -> str:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "odd" if number == 1 else ""
+
+    with Guarded(lambda: attempt) as guarded:
+        results = dict(guarded.try_all(range(5)))
+    assert results == {0: "", 1: "odd", 2: "the process died (SIGKILL)", 3: "", 4: ""}
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -139,7 +139,7 @@ def test_a_saved_code_signs_the_same(kind: str, cloud: np.ndarray, tmp_path: Pat
     assert (loaded.sign(cloud) == code.sign(cloud)).all()
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "pickle", "other bits", "not json"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "pickle", "long header", "other bits", "not json"])
 def test_a_damaged_code_folder_is_a_clear_error(damage: str, tmp_path: Path) -> None:
     folder = tmp_path / "code"
     random_code(12, 48).save(folder, "static:x")
@@ -151,6 +151,8 @@ def test_a_damaged_code_folder_is_a_clear_error(damage: str, tmp_path: Path) -> 
             planes.write_bytes(planes.read_bytes()[:200])
         case "pickle":
             np.save(planes, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+        case "long header":
+            planes.write_bytes(planes.read_bytes()[:6] + b"\x02\0" + b"\xff" * 4)
         case "other bits":
             np.save(planes, np.zeros((11, 48)))
         case "not json":

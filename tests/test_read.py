@@ -210,6 +210,14 @@ def test_invalid_utf8_in_parquet_is_found(tmp_path: Path) -> None:
         read(tmp_path / "a.parquet")
 
 
+def test_an_invalid_column_name_in_parquet_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"cause": ["x"], "effect": ["y"], "odd_name": ["z"]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"odd_name", b"odd\xffname"))
+    with pytest.raises(FileFormatError, match="is damaged"):
+        read(path)
+
+
 def test_a_file_that_vanishes_is_a_clear_error(tmp_path: Path) -> None:
     path = written(tmp_path / "pairs.tsv", TSV)
     [file] = find_files([str(path)])

@@ -1,6 +1,8 @@
 """Known answers are recalled for similar sources, judged like the others, and nothing else changes."""
 
+import lzma
 import shutil
+import zlib
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -209,8 +211,27 @@ def test_of_sources_that_are_alike_the_one_with_the_most_answers_is_kept(signer:
     assert recalled(known, signer, "I baked bread.", "cause") == ["d"], "people do not count"
 
 
+def huge_dictionary() -> bytes:
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
+    packed = bytearray(lzma.compress(b"{}", filters=filters))
+    position = packed.index(b"\x21\x01") + 2  # the size of the dictionary, after the id of the filter
+    packed[position] = 39  # 3 GiB
+    block = packed[12 : 12 + 4 * (packed[12] + 1) - 4]
+    packed[12 + len(block) : 16 + len(block)] = zlib.crc32(block).to_bytes(4, "little")
+    return bytes(packed)
+
+
+def lying_array(version: int, length: bytes, shape: str) -> bytes:
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
+    return b"\x93NUMPY" + bytes((version, 0)) + (length or len(header).to_bytes(2, "little")) + header
+
+
 DAMAGES = [
     ("answers.jsonl.xz", b"no archive", "the answers are not compressed"),
+    ("answers.jsonl.xz", huge_dictionary(), "unpacking the answers would take gigabytes"),
+    ("signs.npy", lying_array(1, b"", "(3, 1000000000000)"), "the signs claim to be a terabyte"),
+    ("signs.npy", lying_array(2, b"\xff\xff\xff\xff", "(3, 32)"), "the header claims to be 4 gigabytes long"),
+    ("signs.npy", lying_array(1, b"", "()"), "the signs have no rows"),
     ("signs.npy", b"no array", "the signs are no array"),
     ("answers.jsonl.xz", None, "the answers are missing"),
     ("signs.npy", None, "the signs are missing"),

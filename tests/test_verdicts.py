@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,14 @@ def test_adapters_that_do_not_fit_are_clear_errors(bundle: Path, tmp_path: Path)
     with path.open("wb") as file:
         np.savez(file, **{"0:layer_1/ffn/linear_0:0:down": np.array([{}], dtype=object)})  # never unpickled
     with pytest.raises(BundleError, match="not an adapter"):
+        load_adapter(path)
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("0:a:0:down.npy", "w") as member,
+    ):
+        for _ in range(260):
+            member.write(bytes(1 << 20))
+    with pytest.raises(BundleError, match="larger than 268,435,456 bytes"):
         load_adapter(path)
 
 

@@ -22,7 +22,7 @@ from cod3s.records import Answer
 from cod3s.selection import select
 from cod3s.serving.guard import HEADERS
 from cod3s.web.app import create_app
-from cod3s.web.explorer import caption
+from cod3s.web.explorer import Explorer, caption
 from cod3s.web.limits import Limits
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving
@@ -53,6 +53,11 @@ def close(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, list | tuple):
         return len(found) == len(wanted) and all(close(a, b) for a, b in zip(found, wanted, strict=True))
     return bool(found == (pytest.approx(wanted, abs=1e-3) if isinstance(wanted, float) else wanted))
+
+
+def test_a_bundle_that_signs_with_static_opens_it_once(generator: Generator) -> None:
+    explorer = Explorer(generator, LIMITS)
+    assert explorer._static is explorer._encoder is generator.encoder
 
 
 def lines(response: httpx.Response) -> list[dict[str, Any]]:

@@ -1,9 +1,10 @@
 """A crowd: many clients with valid, broken, slow and aborted requests against `cod3s serve`.
 
-    PYTHONPATH=benchmarks:tests python -m campaign.crowds --clients 50 --seconds 600
+    PYTHONPATH=benchmarks:tests python -m campaign.crowds --clients 50 --seconds 600 --warm-up 700
 
-Every reply has a documented status, the queue stays bounded, memory is flat once the server remembers all
-that it may, and a request after the crowd is answered within five seconds.
+Every reply has a documented status, the queue stays bounded, and a request after the crowd is answered within five
+seconds. After a warm-up, memory is flat from the first to the last tenth: the server opens encoders when a request
+needs them, and remembers answers up to a limit.
 """
 
 import argparse
@@ -15,8 +16,8 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +32,6 @@ from cod3s.web.limits import Limits
 
 _RECOVERY_SECONDS = 5.0
 _PATIENCE = 120.0  # longer than arriving, waiting and working may take together
-_SHORTEST_SECONDS = 300.0  # until the server remembers all that it may
 _BUSY = (200, 503, 504)
 _NO_REPLY = 0
 
@@ -41,8 +41,8 @@ class Crowd:
     """The clients, what they have been told, and what was wrong."""
 
     address: str
-    end: float
     draw: random.Random
+    end: float = 0.0
     statuses: dict[str, Counter[int]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)  # of valid requests that were answered
     findings: list[str] = field(default_factory=list)
@@ -52,11 +52,30 @@ class Crowd:
         self._sources = different_sources()
         self._host, _, port = self.address.removeprefix("http://").rstrip("/").rpartition(":")
         self._port = int(port)
-        self._http = httpx.AsyncClient(base_url=self.address, timeout=_PATIENCE, trust_env=False)
 
-    async def run(self, clients: int) -> None:
-        async with self._http:
+    async def run(self, clients: int, seconds: float) -> None:
+        self.end = time.monotonic() + seconds
+        async with self._connected():
             await asyncio.gather(self._watch_queue(), *(self._client() for _ in range(clients)))
+
+    async def warm_up(self, answers: int) -> None:
+        """Send a valid request of each kind and then so many different questions, one after another."""
+        async with self._connected():
+            for kind in dict.fromkeys(_KINDS):
+                if kind.expected == _BUSY:
+                    await kind.send(self)
+            for _ in range(answers):
+                await self.post("/api/generate", self.question())
+        self.seconds.clear()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[None]:
+        # The server closes idle connections after five seconds; a request at that moment would get no reply.
+        limits = httpx.Limits(keepalive_expiry=1.0)
+        async with httpx.AsyncClient(
+            base_url=self.address, timeout=_PATIENCE, trust_env=False, limits=limits
+        ) as self._http:
+            yield
 
     async def _client(self) -> None:
         """One client: another kind of request each time."""
@@ -74,8 +93,11 @@ class Crowd:
 
     async def _watch_queue(self) -> None:
         while time.monotonic() < self.end:
-            reply = await self._http.get("/healthz")
-            self.most_taken = max(self.most_taken, reply.json()["taken"])
+            try:
+                reply = await self._http.get("/healthz")
+                self.most_taken = max(self.most_taken, reply.json()["taken"])
+            except httpx.HTTPError as error:
+                self.findings.append(f"/healthz: {error!r}")
             await asyncio.sleep(1)
 
     def question(self, **options: object) -> dict[str, object]:
@@ -89,7 +111,7 @@ class Crowd:
         )
         if reply.status_code == 200:
             self.seconds.append(time.monotonic() - start)
-            if path == "/api/stream" and b'"event": "done"' not in reply.content.splitlines()[-1]:
+            if path == "/api/stream" and not _is_whole(reply.content):
                 self.findings.append(f"a stream ended with {reply.content[-200:]!r}")
         return int(reply.status_code)
 
@@ -142,6 +164,12 @@ class Kind:
     name: str
     send: Callable[[Crowd], Awaitable[int]]
     expected: tuple[int, ...]
+
+
+def _is_whole(stream: bytes) -> bool:
+    """Whether a stream ends as documented: with the record, or with the error of a request that took too long."""
+    last = json.loads(stream.splitlines()[-1])
+    return last["event"] == "done" or (last["event"] == "error" and "took longer than" in last["message"])
 
 
 def _status(reply: bytes) -> int:
@@ -207,21 +235,24 @@ async def _as_status(reply: Awaitable[bytes]) -> int:
     return _status(await reply)
 
 
-def send_crowd(bundle: Path, budget: Budget, clients: int, limits: Limits) -> Tally:
-    """The tally of one crowd: each reply, then the queue, memory and recovery."""
+def send_crowd(bundle: Path, budget: Budget, clients: int, limits: Limits, warm_up: int = 0) -> Tally:
+    """The tally of one crowd: each reply, then the queue, recovery and, after a warm-up, memory."""
     tally = Tally(f"server: {clients} clients, {budget.seconds / 60:g} minutes")
     options = ("--bundle", str(bundle), "--seconds", str(limits.seconds))
-    with server(*options) as (address, pid), watched(pid) as watch:
-        crowd = Crowd(address, time.monotonic() + budget.seconds, budget.draw("crowd"))
-        asyncio.run(crowd.run(clients))
+    with server(*options) as (address, pid):
+        crowd = Crowd(address, budget.draw("crowd"))
+        if warm_up:
+            asyncio.run(crowd.warm_up(warm_up))
+        with watched(pid) as watch:
+            asyncio.run(crowd.run(clients, budget.seconds))
         recovery = _recovery(address)
     tally.tried = sum(counter.total() for counter in crowd.statuses.values())
     tally.findings = [f"{tally.name}, {finding}" for finding in crowd.findings]
     bounded = crowd.most_taken <= limits.at_once + limits.waiting
     tally.count("queue", "" if bounded else f"{crowd.most_taken} requests were waiting or at work")
     tally.count("recovery", "" if recovery < _RECOVERY_SECONDS else f"answered after {recovery:.1f} s")
-    if budget.seconds >= _SHORTEST_SECONDS:
-        tally.count("memory", watch.growth(settled=0.5, width=0.1))
+    if warm_up:
+        tally.count("memory and open files", watch.growth(settled=0, width=0.1))
     tally.remark = _summary(crowd, watch, recovery)
     print(json.dumps({name: dict(counter) for name, counter in sorted(crowd.statuses.items())}), file=sys.stderr)
     return tally
@@ -249,10 +280,12 @@ def _summary(crowd: Crowd, watch: Watch, recovery: float) -> str:
 
 
 def campaign(options: argparse.Namespace) -> Iterator[Tally]:
-    yield send_crowd(material() / "small", budget_of(options), getattr(options, "clients", 50), Limits())
+    clients, warm_up = getattr(options, "clients", 50), getattr(options, "warm_up", 0)
+    yield send_crowd(material() / "small", budget_of(options), clients, Limits(), warm_up)
 
 
 if __name__ == "__main__":
     options = parser(__doc__, cases=1, seconds=600)
     options.add_argument("--clients", type=int, default=50)
+    options.add_argument("--warm-up", type=int, default=0, help="questions before the crowd; 700 fill the memory")
     sys.exit(print_all(campaign(options.parse_args())))

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class Guarded:
         self._prepare = prepare
         self._process: Any = None
         self._pipe: Any = None
+        self._finished: Any = _FORK.RawValue("i")  # cases of those that were sent last
 
     def __enter__(self) -> "Guarded":
         return self
@@ -51,29 +53,43 @@ class Guarded:
         while waiting:
             if self._process is None:
                 self._start()
-            try:
-                self._pipe.send(list(waiting))
-                while waiting and not (finding := self._hang()):
-                    finding = str(self._pipe.recv())
-                    yield waiting.popleft(), finding
-            except (EOFError, ConnectionError):
-                self._process.join()
-                finding = f"the process died ({_exit_name(self._process.exitcode)})"
+            findings, fault = self._try(list(waiting))
+            for number in islice(waiting, self._finished.value):
+                yield number, findings.get(number, "")
+            for _ in range(self._finished.value):
+                waiting.popleft()
             if waiting:
                 self._stop()
-                yield waiting.popleft(), finding
+                yield waiting.popleft(), fault
+
+    def _try(self, numbers: list[int]) -> tuple[dict[int, str], str]:
+        """The findings of finished cases, and what went wrong with the case after them if it did not finish."""
+        findings: dict[int, str] = {}
+        self._finished.value = 0
+        try:
+            self._pipe.send(numbers)
+            while not (fault := self._hang()):
+                if (message := self._pipe.recv()) is None:
+                    break
+                findings.update([message])
+        except (EOFError, ConnectionError):
+            self._process.join()
+            fault = f"the process died ({_exit_name(self._process.exitcode)})"
+        return findings, fault
 
     def _start(self) -> None:
         self._pipe, other_end = _FORK.Pipe()
-        self._process = _FORK.Process(target=_serve, args=(other_end, self._prepare), daemon=True)
+        self._process = _FORK.Process(target=_serve, args=(other_end, self._prepare, self._finished), daemon=True)
         self._process.start()
         other_end.close()
         self._pipe.recv()  # prepared
 
     def _hang(self) -> str:
-        """Wait for the next result; what is wrong if there is none in time."""
-        start, used = time.monotonic(), _processor_seconds(self._process.pid)
+        """Wait for the next message; what is wrong if a case does not end in time."""
+        before = -1
         while not self._pipe.poll(1.0):
+            if self._finished.value != before:
+                before, start, used = self._finished.value, time.monotonic(), _processor_seconds(self._process.pid)
             if _processor_seconds(self._process.pid) > used + HANG_SECONDS:
                 return f"no result after {HANG_SECONDS} processor seconds"
             if time.monotonic() > start + STILL_SECONDS:
@@ -99,7 +115,8 @@ def refused_or_done(call: Callable[[], object], *, must_refuse: bool = False) ->
     return "it was not refused" if must_refuse else ""
 
 
-def _serve(pipe: Connection, prepare: Callable[[], Try]) -> None:
+def _serve(pipe: Connection, prepare: Callable[[], Try], finished: Any) -> None:
+    """Try the cases that come; send findings, and None after the last case."""
     attempt = prepare()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # native libraries complain about every damaged file
     pages = int(Path("/proc/self/statm").read_text().split()[5])  # data and stack
@@ -112,7 +129,10 @@ def _serve(pipe: Connection, prepare: Callable[[], Try]) -> None:
         except EOFError:
             return
         for number in numbers:
-            pipe.send(attempt(number))
+            if finding := attempt(number):
+                pipe.send((number, finding))
+            finished.value += 1
+        pipe.send(None)
 
 
 def _processor_seconds(pid: int) -> float:

@@ -21,7 +21,8 @@ from campaign.tally import Budget, Tally, budget_of, parser, print_all
 from cod3s.judge.collect.rating_store import database_url, open_store
 from judge_study import a_made_study
 
-_LONGEST_SECONDS = 3.0  # from the first click to the kill
+_MOST_CLICKS = 30  # before the one that the kill hits
+_LONGEST_SECONDS = 0.03  # from sending that click to the kill
 _START_SECONDS = 120.0
 
 
@@ -38,10 +39,12 @@ class Rater:
             self._headers = {"Authorization": f"Bearer {token}"}
         client.get("/api/standing", headers=self._headers).raise_for_status()
 
-    def click_until_it_dies(self, client: httpx.Client, case: int) -> str:
-        """Click until the server is gone; a reply that is no success is a finding."""
+    def click_until_it_dies(self, client: httpx.Client, case: int, clicks: int, killer: threading.Timer) -> str:
+        """Click until the server is gone, soon after `clicks`; a reply that is no success is a finding."""
         for number in range(100_000):
             key = f"case-{case:04}-click-{number:05}"
+            if number == clicks:
+                killer.start()
             try:
                 body = {"score": number % 6, "seconds": 1, "key": key}
                 reply = client.put("/api/statements/1", json=body, headers=self._headers)
@@ -60,9 +63,10 @@ def kill_judge(budget: Budget) -> Tally:
         made = a_made_study(Path(scratch))
         study = Path(scratch) / "study"
         for number in budget.numbers():
-            moment = budget.draw("judge serve", number).uniform(0, _LONGEST_SECONDS)
+            draw = budget.draw("judge serve", number)
+            clicks, moment = draw.randint(0, _MOST_CLICKS), draw.uniform(0, _LONGEST_SECONDS)
             before = len(rater.acknowledged)
-            finding = _click_and_kill(study, rater, number, moment)
+            finding = _click_and_kill(study, rater, number, clicks, moment)
             with open_store(database_url(study, ""), made.study) as store:
                 kept = Counter(rating.key for rating in store.ratings(every_revision=True))
             lost = [key for key in rater.acknowledged if key not in kept]
@@ -70,23 +74,23 @@ def kill_judge(budget: Budget) -> Tally:
             ahead = len(kept) - len(rater.acknowledged) - number  # one per kill may have been on its way
             if lost or doubled or ahead > 1:
                 finding = f"{len(lost)} lost, {len(doubled)} saved twice, {ahead} more than were sent"
-            clicks = len(rater.acknowledged) - before
-            tally.count(f"case {number}, killed after {moment:.2f} s and {clicks} clicks", finding)
+            tally.count(f"case {number}, killed after {len(rater.acknowledged) - before} clicks", finding)
     tally.remark = f"{len(rater.acknowledged):,} clicks"
     return tally
 
 
-def _click_and_kill(study: Path, rater: Rater, number: int, moment: float) -> str:
+def _click_and_kill(study: Path, rater: Rater, number: int, clicks: int, moment: float) -> str:
     server = ForkedCommand(("judge", "serve", study, "--port", "0"), study.parent)
+    killer = threading.Timer(moment, server.kill)
     try:
         with httpx.Client(base_url=_address(server), timeout=60, trust_env=False) as client:
             rater.join(client)
-            timer = threading.Timer(moment, server.kill)
-            timer.start()
-            finding = rater.click_until_it_dies(client, number)
-            timer.join()
+            finding = rater.click_until_it_dies(client, number, clicks, killer)
         return finding
     finally:
+        killer.cancel()
+        if killer.ident:
+            killer.join()
         server.kill()
         server.wait()
 

@@ -3,11 +3,16 @@
 import gzip
 import io
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cod3s.bins import open_bins
 from cod3s.bundle import open_vocabulary, read_facts, verify
@@ -23,8 +28,10 @@ from cod3s.decode.baselines.word_graph.store import (
     open_word_graph,
     write_word_graph,
 )
+from cod3s.decode.known_answers import load_known, save_known
 from cod3s.decode.models import open_models
 from cod3s.decode.plausibility import FEATURES, Critic, load_critic, save_critic
+from cod3s.encode import load_encoder
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.files.locations import locate
@@ -36,8 +43,10 @@ from cod3s.judge.exchange.potato import read_annotations
 from cod3s.judge.exchange.rating_files import read_ratings
 from cod3s.judge.study.design import Design, make_study
 from cod3s.judge.study.folder import read_items, read_study
+from cod3s.model.adapter import Change, load_adapter, save_adapter
 from cod3s.model.parts import split_weights
-from cod3s.signatures import load_code
+from cod3s.signatures import load_code, random_code
+from cod3s.signatures.signer import Signer
 
 Files = Mapping[str, bytes]
 
@@ -51,6 +60,11 @@ COPA = b"""<?xml version="1.0" encoding="UTF-8"?>
 <p>The rope snapped &amp; frayed.</p><a1>The sky was clear.</a1><a2>The swing came down.</a2></item>
 </copa-corpus>
 """
+_KNOWN = {cause: {"effect": [effect]} for cause, effect, _ in PAIRS[:20]}
+_CHANGES = [
+    Change(f"layer_{n}/ffn/linear_0", 0, np.eye(2, 8, dtype=np.float32), np.eye(6, 2, dtype=np.float32))
+    for n in range(3)
+]
 
 
 @dataclass(frozen=True)
@@ -158,7 +172,7 @@ def _bundle_readers(bundle: Path, scratch: Path) -> Iterable[Reader]:
     model = {name: content for name, content in files.items() if name.startswith("models/")}
     yield Reader("bundle.json", files, _open_bundle, ("bundle.json",))
     yield Reader("bundle, any file", files, _open_bundle, tuple(set(files) - {"bundle.json", "MODEL_CARD.md"}))
-    yield Reader("bins", {"bins.sqlite": files["bins/effect.sqlite"]}, _read_bins)
+    yield Reader("bins", {"bins.sqlite": _few_bins(scratch, files["bins/effect.sqlite"])}, _read_bins)
     yield Reader("code", code, lambda folder: load_code(folder / "code"))
     yield Reader("tokens.model", files, _read_pieces, ("tokens.model",))
     pieces = {**files, "tokens.model": _tokenizer(scratch, ("<unk>", "</s>", "<pad>"))}
@@ -172,6 +186,12 @@ def _bundle_readers(bundle: Path, scratch: Path) -> Iterable[Reader]:
     yield Reader("engine in parts", parts, _join_parts, tuple(parts))
     critic = Critic(dict.fromkeys(FEATURES, 0.5), 0.1, 0.2, "static", {"pairs": 100})
     save_critic(scratch / "critic", critic)
+    save_known(scratch / "known", _KNOWN, _static_signer())
+    known = {path.name: path.read_bytes() for path in (scratch / "known").iterdir()}
+    yield Reader("known answers", known, _recall)
+    save_adapter(scratch / "adapter.npz", _CHANGES)
+    adapter = (scratch / "adapter.npz").read_bytes()
+    yield Reader("adapter", {"adapter.npz": adapter}, lambda folder: load_adapter(folder / "adapter.npz"))
     yield Reader("critic.json", {"critic.json": (scratch / "critic/critic.json").read_bytes()}, load_critic)
 
 
@@ -202,6 +222,16 @@ def _join_parts(folder: Path) -> None:
     from cod3s.model.parts import joined_parts
 
     joined_parts(folder)
+
+
+@cache
+def _static_signer() -> Signer:
+    encoder = load_encoder("static")
+    return Signer(encoder, random_code(8, encoder.dim))
+
+
+def _recall(folder: Path) -> None:
+    load_known(folder).recall("the lamp 1 fell", "effect", _static_signer())
 
 
 def _read_bins(folder: Path) -> None:
@@ -292,6 +322,17 @@ def _tokenizer(scratch: Path, special: Sequence[str]) -> bytes:
     tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=120, special_tokens=[*special]))
     tokenizer.save(str(scratch / "tokenizer.json"))
     return (scratch / "tokenizer.json").read_bytes()
+
+
+def _few_bins(scratch: Path, content: bytes) -> bytes:
+    """The same bins without most of those below the fourth bit: a small file is read more often."""
+    path = scratch / "bins.sqlite"
+    path.write_bytes(content)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM bins WHERE length(signature) > 4 AND signature NOT LIKE '0101%'")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("VACUUM")
+    return path.read_bytes()
 
 
 def _with_facts(facts: bytes, **changes: Any) -> bytes:

@@ -118,8 +118,10 @@ def _bundle_traps(bundle: Path) -> Iterator[Trap]:
         ),
         "an encoder above it": edited(own_encoder=lambda _: "../x"),
         "a critic above it": edited(critic=lambda _: ".."),
+        "a name without end": edited(files=lambda files: {**files, "a/" * 5000 + "a": ""}),
         "a link to a file": linked("tokens.model", "outside"),
         "a link to a folder": linked("models", "outside"),
+        "a link to itself": linked("tokens.model", "bundle/tokens.model"),
         "a link to a secret": linked("source.json", _SECRET),
     }
     for name, lay in bundles.items():
@@ -135,6 +137,7 @@ def _binary_traps() -> Iterator[Trap]:
     for name, content in {
         "huge array": header("(8, 10000000000)", "<f8"),
         "pickled array": header("(8, 4)", "|O") + b"c",
+        "header without end": b"\x93NUMPY\x02\x00" + b"\xff" * 4,
     }.items():
         code = {"code.json": json.dumps(facts).encode(), "hyperplanes.npy": content, "thresholds.npy": content}
         yield Trap(f"code: {name}", _writing_all(code), load_code)

@@ -36,7 +36,7 @@ def _race(command: Command, output: Path, expected: dict[str, str]) -> str:
         return "neither run finished"
     if leftovers := [path.name for path in output.parent.iterdir() if path != output]:
         return f"left behind: {', '.join(leftovers)}"
-    return difference(digest(output, command.timed), expected)
+    return difference(digest(output, command), expected)
 
 
 def campaign(options: argparse.Namespace) -> Iterator[Tally]:

@@ -29,6 +29,7 @@ from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 FORMAT = 1
 NAME = "bundle.json"
 _QUICKLY_READ = 1 << 23  # bytes: everything but weights
+_LONGEST_NAME = 1000  # of a file with its folders; systems refuse paths of more than 4,096 bytes
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
 """A name that stays in its folder, whatever the system: no separators, and neither `.` nor `..`."""
 
@@ -92,8 +93,8 @@ def _check_names(facts: BundleFacts) -> None:
         if not _PLAIN_NAME.fullmatch(name):
             raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")
     for name in facts.files:
-        if not all(_PLAIN_NAME.fullmatch(part) for part in name.split("/")):
-            raise ValueError(f"it names a file outside the bundle: {name[:60]!r}")
+        if len(name) > _LONGEST_NAME or not all(_PLAIN_NAME.fullmatch(part) for part in name.split("/")):
+            raise ValueError(f"it names a file that cannot be in a bundle: {name[:60]!r}")
     for relation in facts.models:
         if "template" not in facts.relations.get(relation, {}):
             raise ValueError(f"the relation {relation!r} has no template")
@@ -106,9 +107,9 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
     """
     inside = folder.resolve()
     for link in (path for path in folder.rglob("*") if path.is_symlink()):
-        if not link.resolve().is_relative_to(inside):
+        if not link.exists() or not link.resolve().is_relative_to(inside):  # a link to itself cannot be resolved
             raise BundleError(
-                f"{link} leads to a file outside the bundle", hint="replace the link with the file itself"
+                f"{link} does not lead to a file of the bundle", hint="replace the link with the file itself"
             )
     for name, wanted in facts.files.items():
         path = folder / name

@@ -151,7 +151,7 @@ class Reader:
                 for batch in table.iter_batches(BATCH_ROWS, columns=[*columns.values()]):
                     yield self._checked(_as_pairs(batch, columns), first_row, tally)
                     first_row += len(batch)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: a damaged page or footer
                 raise FileFormatError(
                     f"{self.file.url} is damaged, or its columns are not text: {error}",
                     hint="write it again; cause, effect, source and target must be strings",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cod3s.decode.retelling import neutral, retell
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError
+from cod3s.files.arrays import load_array
 from cod3s.files.disk import replaced_folder
 from cod3s.signatures import Packed, pack, unpack
 from cod3s.signatures.signer import Signer
@@ -34,7 +35,7 @@ _NEGATIONS = frozenset(
 )
 _SUPPORTERS = 2
 _COMPARED_TOGETHER = 1024
-_MOST_BYTES = 1 << 28  # of the answers, unpacked
+_MOST_BYTES = 1 << 28  # of the answers, unpacked, and of memory for unpacking them
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
 """Good answers by source and relation."""
@@ -188,11 +189,11 @@ def _rows_apart(vectors: Vectors, most_alike: float) -> list[int]:
 def load_known(folder: Path) -> KnownAnswers:
     """The collection in a folder; an error if it is damaged."""
     try:
-        unpacker = lzma.LZMADecompressor()
+        unpacker = lzma.LZMADecompressor(memlimit=_MOST_BYTES)
         text = unpacker.decompress((folder / _ANSWERS).read_bytes(), max_length=_MOST_BYTES)
-        signs = np.load(folder / _SIGNS, allow_pickle=False)
+        signs = load_array(folder / _SIGNS, np.uint8)
         lines = text.decode().split("\n")
-        if not unpacker.eof or signs.dtype != np.uint8 or len(signs) != len(lines):
+        if not unpacker.eof or signs.ndim != 2 or len(signs) != len(lines):
             raise ValueError("its answers and its signs do not fit together")
     except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise BundleError(

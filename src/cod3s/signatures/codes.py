@@ -6,13 +6,13 @@ thresholds are chosen.
 
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import FileFormatError, VectorError
+from cod3s.files.arrays import load_array
 from cod3s.files.disk import read_json, replaced_folder, write_json
 from cod3s.options import SEED, check_seed
 from cod3s.signatures.bits import Bits, check_bits
@@ -94,25 +94,19 @@ def load_code(folder: Path) -> tuple[Code, str]:
     """A saved code and the id of the encoder it belongs to."""
     facts = read_json(folder / "code.json")
     try:
-        planes, thresholds = _load_array(folder / "hyperplanes.npy"), _load_array(folder / "thresholds.npy")
+        planes, thresholds = (
+            load_array(folder / f"{name}.npy", np.float64) for name in ("hyperplanes", "thresholds")
+        )
         code = Code(str(facts["kind"]), planes, thresholds, int(facts["seed"]))
         sound = facts["format"] == _FORMAT and planes.shape == (facts["bits"], facts["dim"])
         sound = sound and thresholds.shape == (facts["bits"],) and code.kind in CODES
         sound = bool(sound and np.isfinite(planes).all() and np.isfinite(thresholds).all())
         encoder = str(facts["encoder"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError, TokenError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
         raise FileFormatError(f"{folder} does not contain a complete code: {error}", hint=_FIT_AGAIN) from error
     if not sound:
         raise FileFormatError(f"the files of {folder} do not belong together", hint=_FIT_AGAIN)
     return code, encoder
-
-
-def _load_array(path: Path) -> npt.NDArray[np.float64]:
-    """The array in an .npy file. It is mapped first, so a header that lies about its size takes no memory."""
-    array = np.array(np.lib.format.open_memmap(path, mode="r"))
-    if array.dtype != np.float64:
-        raise TypeError(f"{path.name} holds {array.dtype}, but must hold float64")
-    return array
 
 
 _FIT_AGAIN = "make it again with `cod3s codes fit`"

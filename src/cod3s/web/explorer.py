@@ -13,6 +13,7 @@ from cod3s.decode.decode_config import DEFAULT
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
+from cod3s.encode.static import StaticEncoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
 from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
 from cod3s.records import Answer, AnswerSet, Event
@@ -191,6 +192,9 @@ class Explorer:
 
     @cached_property
     def _static(self) -> Encoder:
+        """The encoder of the base install; it is not opened twice for a bundle that signs with it."""
+        if self._generator.facts.encoder == StaticEncoder.id:
+            return self._generator.encoder
         return load_encoder("static")
 
 
