@@ -1,21 +1,22 @@
 """How long people wait for the embedded bundle: cold shell, opening, first and later calls, first streamed answer.
 
-    python benchmarks/waiting.py [--sources 20]
+    python benchmarks/waiting.py
 
-Later calls are made once for each source, half of them for effects and half for causes; the first streamed answer
-is timed in the same call as the last one.
+Later calls are made once for each source of docs/measured/reading.tsv; the first streamed answer is timed in the
+same call as the last one.
 """
 
-import argparse
+import csv
 import subprocess
 import sys
 import time
+from pathlib import Path
 from statistics import mean, median
-
-from reading_test import SOURCES
 
 from cod3s.decode.generator import Generator, load
 from cod3s.records import AnswerMade
+
+READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
 
 
 def time_shell() -> float:
@@ -38,22 +39,20 @@ def time_stream(model: Generator, source: str, relation: str) -> tuple[float, fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sources", type=int, default=20)
-    half = parser.parse_args().sources // 2
     print(f"cold shell, ten answers: {min(time_shell() for _ in range(3)):.2f} s, the best of three")
     start = time.perf_counter()
     model = load()
     opened = time.perf_counter()
     model.generate("the harbour froze", "effect")
     print(f"open: {opened - start:.2f} s; first call: {time.perf_counter() - opened:.2f} s")
-    rows = [
-        time_stream(model, source, relation) for relation, sources in SOURCES.items() for source in sources[:half]
-    ]
-    firsts, alls, recalled = zip(*rows, strict=True)
-    print(f"later calls: {mean(alls):.2f} s on average, median {median(alls):.2f}, slowest {max(alls):.2f}")
-    print(f"first streamed answer: {mean(firsts):.2f} s on average, median {median(firsts):.2f}")
-    print(f"{len(rows)} sources, {sum(recalled)} of {10 * len(rows)} answers recalled")
+    with READING.open(encoding="utf-8", newline="") as file:
+        asked = dict.fromkeys((row["source"], row["relation"]) for row in csv.DictReader(file, delimiter="\t"))
+    rows = [time_stream(model, source, relation) for source, relation in asked]
+    known = [row for row in rows if row[2] == 10]
+    for name, group in (("all", rows), ("ten known answers", known), ("others", [*{*rows} - {*known}])):
+        firsts, alls, _ = zip(*group, strict=True)
+        print(f"{name}: {len(group)} sources, {mean(alls):.2f} s on average, slowest {max(alls):.2f} s; ", end="")
+        print(f"first streamed answer {mean(firsts):.2f} s on average, median {median(firsts):.2f} s")
 
 
 if __name__ == "__main__":
