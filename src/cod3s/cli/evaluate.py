@@ -31,6 +31,18 @@ LimitOption = Annotated[
 RelationOption = Annotated[
     str, typer.Option("--relation", help="The relation of sources whose file does not name it.")
 ]
+SystemsOption = Annotated[
+    str,
+    typer.Option(
+        "--systems",
+        help="Comma-separated; by default cod3s, s2s, s2s-rs and cod3s-mmi-mmi; `all` adds the other rows of "
+        "the paper's tables except DPC.",
+    ),
+]
+OutputsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--from", help="Score these files or folders of outputs instead of generating; repeatable."),
+]
 SecondOption = Annotated[
     str, typer.Option("--second-encoder", help="A second, independent measure of semantic diversity; or none.")
 ]
@@ -44,17 +56,8 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", help="The report folder; a stopped evaluation continues.")
     ] = None,
     bundle: BundleOption = None,
-    systems: Annotated[
-        str,
-        typer.Option(
-            help="Comma-separated; by default cod3s, s2s, s2s-rs and cod3s-mmi-mmi; `all` adds the other rows of "
-            "the paper's tables except DPC."
-        ),
-    ] = "",
-    outputs: Annotated[
-        list[Path] | None,
-        typer.Option("--from", help="Score these files or folders of outputs instead of generating; repeatable."),
-    ] = None,
+    systems: SystemsOption = "",
+    outputs: OutputsOption = None,
     questions: Annotated[
         list[Path] | None, typer.Option(help="More questions to test the scorers on; repeatable.")
     ] = None,

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from cod3s.judge.study.design import NewStudy
 
 
+OutputsArgument = Annotated[
+    list[Path],
+    typer.Argument(help="Files or folders of answers, or - for stdin: the JSON lines of `cod3s generate --json`."),
+]
+
+
 def new(
-    outputs: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files or folders of answers, or - for stdin: the JSON lines of `cod3s generate --json`."
-        ),
-    ],
+    outputs: OutputsArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The study folder to create: a new or empty one.")
     ],

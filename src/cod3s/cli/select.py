@@ -35,6 +35,14 @@ DuplicatesOption = Annotated[
     bool,
     typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate."),
 ]
+HammingOption = Annotated[
+    int | None,
+    typer.Option(
+        "--min-hamming",
+        min=0,
+        help="Candidates within this many bits are duplicates; by default, a quarter of --bits.",
+    ),
+]
 ScoreWeightOption = Annotated[
     float | None,
     typer.Option(
@@ -60,12 +68,7 @@ def select(
         str | None, typer.Option(help="jsonl, csv, tsv or lines, if the file name does not say.")
     ] = None,
     show_duplicates: DuplicatesOption = False,
-    min_hamming: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Candidates within this many bits are duplicates; by default, a quarter of --bits."
-        ),
-    ] = None,
+    min_hamming: HammingOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
     ] = False,
