@@ -201,7 +201,11 @@ def test_an_unknown_format_names_the_nearest(tmp_path: Path) -> None:
     assert "jsonl" in caught.value.hint
 
 
-@given(st.lists(st.lists(st.text(st.characters(exclude_characters="\r", codec="utf-8")), min_size=2, max_size=2)))
+# The csv of Python 3.10 cannot write the character 0.
+CELLS = st.text(st.characters(exclude_characters="\r" if sys.version_info >= (3, 11) else "\r\0", codec="utf-8"))
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2)))
 def test_cells_written_by_csv_are_read_back(rows: list[list[str]]) -> None:
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerows([["a", "b"], *rows])
