@@ -26,15 +26,15 @@ from cod3s.text import content_stems, words
 
 FOLDER = "known"
 _ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
-_SOURCES = 12  # so many of the most similar sources are looked at
-_NEAREST = 60  # of so many, by their vectors alone
+_SOURCES = 12  # how many of the most similar sources are used
+_NEAREST = 60  # how many are compared by their words, too
 _OVERLAP = 0.45  # what all content words in common count beside the cosine
 _SIMILAR = 0.5  # answers to less similar sources hardly ever fit
 _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
 )
-_SUPPORTERS = 2
-_COMPARED_TOGETHER = 1024
+_SUPPORTERS = 2  # how many of the nearest known answers count
+_COMPARED_TOGETHER = 1024  # vectors of sources
 _MOST_BYTES = 1 << 28  # of the answers, unpacked, and of memory for unpacking them
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
