@@ -242,7 +242,23 @@ def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Pat
     with pytest.raises(BundleError, match="has changed since it was exported"):
         open_models(tmp_path / "bundle").plain("effect")
     write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
-    with pytest.raises(BundleError, match="cannot be opened"):
+    with pytest.raises(BundleError, match="is damaged: the file ends too early"):
+        open_models(tmp_path / "bundle").plain("effect")
+
+
+@pytest.mark.parametrize("layer", [b"\xff\x7f", b"\xbf\xff", b"\xff\xef"], ids=["32767", "-65", "-4097"])
+def test_weights_that_name_a_layer_that_does_not_exist_are_refused(
+    layer: bytes, tiny_bundle: TinyBundle, tmp_path: Path
+) -> None:
+    """CTranslate2 would crash the process; `campaign.damaged_files` found all three."""
+    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
+    model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
+    content = model.read_bytes()
+    place = content.index(b"decoder/alignment_layer\0") + len(b"decoder/alignment_layer\0") + 6
+    assert content[place : place + 2] == b"\xff\xff", "the last layer"
+    model.write_bytes(content[:place] + layer + content[place + 2 :])
+    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
+    with pytest.raises(BundleError, match="it has no layer"):
         open_models(tmp_path / "bundle").plain("effect")
 
 

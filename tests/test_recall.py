@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from cod3s.bundle import read_facts, write_facts
+from cod3s.critic.examples import VERDICTS, LabelledPair
+from cod3s.critic.fitting import GLANCE, fit_critic
 from cod3s.decode.choice import Taken, choose_sure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, load_known, save_known
-from cod3s.decode.plausibility import Critic, Pair, save_critic
+from cod3s.decode.plausibility import GLANCED, Critic, Pair, load_critic, save_critic
 from cod3s.decode.retelling import hero_of, retell, retold
 from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder
@@ -358,6 +360,73 @@ def test_sure_answers_are_streamed_before_bins_are_searched(generator: Generator
         bin.signature for event in events if isinstance(event, SignaturesChosen) for bin in event.signatures
     }
     assert {answer.signature for answer in generator.generate(SOURCES[0], "effect", options=QUICK)} == expected
+
+
+@pytest.fixture(scope="module")
+def glancing(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle with a critic that likes known answers at a glance."""
+    folder = tmp_path_factory.mktemp("glance") / "bundle"
+    shutil.copytree(bundle, folder)
+    glance = {"known": 6.0, "known_overlap": 1.0, "support": 1.0}
+    save_critic(folder / "critic", replace(load_critic(folder / "critic"), glance=glance, glance_bias=-3.0))
+    write_facts(folder, read_facts(folder))
+    return folder
+
+
+def test_what_is_sure_at_a_glance_needs_no_language_model(glancing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = load(glancing)
+    monkeypatch.setattr(generator.models, "_open_engine", lambda name: pytest.fail(f"{name} was opened"))
+    answers = generator.generate(SOURCES[0], "effect", 2, options=QUICK)
+    assert sorted(answers.texts) == ["a locksmith came to the house", "the neighbours looked on"]
+    assert all((answer.plausibility or 0) > 0.9 for answer in answers)
+    *_, streamed = generator.stream(SOURCES[0], "effect", 2, options=QUICK)
+    assert isinstance(streamed, AnswerSet)
+    assert streamed.texts == answers.texts
+
+
+def test_answers_after_a_glance_lie_apart_from_those_before(glancing: Path) -> None:
+    answers = load(glancing).generate(SOURCES[0], "effect", options=QUICK)
+    assert [bool(answer.known_for) for answer in answers] == [True, True, False]
+    for a, b in combinations([from_text(answer.signature) for answer in answers], 2):
+        assert int((a != b).sum()) > QUICK.min_hamming
+
+
+def test_sure_answers_lie_apart_from_bins_that_have_answered(signer: Signer) -> None:
+    texts = ["the dog barked loudly", "she sold her house", "the soup burned"]
+    candidates = [
+        Candidate(text, None, -0.1 * number, realised=f"{15 << 4 * number:016b}", vector=vector)
+        for number, (text, vector) in enumerate(zip(texts, signer.vectors(texts), strict=True))
+    ]
+    taken = Taken()
+    taken.add(candidates[0])
+    config = QUICK.with_values(k=2)
+    chosen = choose_sure(config, "a thief came", candidates[1:], taken, [candidates[1].realised])
+    assert [answer.text for answers in chosen.values() for answer in answers] == [texts[2]], "the bin is taken"
+    again = replace(candidates[0], realised="1" * 16)
+    assert choose_sure(config, "a thief came", [again], taken, ["0" * 16]) == {}, "the meaning is taken"
+
+
+def test_verdicts_on_known_answers_teach_a_critic_to_glance(bundle: Path) -> None:
+    generator = load(bundle)
+    texts = {"a locksmith came to the house": True, "the neighbours looked on": False, "he bought a boat": False}
+    examples = [
+        LabelledPair(Pair("effect", source, text), plausible, VERDICTS, source)
+        for source in SOURCES
+        for text, plausible in texts.items()
+    ]
+    fit = fit_critic(examples, generator.models, generator.signer, features=("is_known", *GLANCED))
+    assert {*fit.critic.glance} == {*GLANCED}
+    (glanced,) = [row for row in fit.measured if row.data == GLANCE and not row.relation]
+    assert glanced.auc >= 0, "only the two known answers to each source count"
+    without = fit_critic(examples, generator.models, generator.signer, features=("words",))
+    assert not without.critic.glance
+
+
+def test_a_critic_that_glances_at_other_features_is_an_error(glancing: Path, tmp_path: Path) -> None:
+    critic = load_critic(glancing / "critic")
+    save_critic(tmp_path, replace(critic, glance={"charm": 1.0}))
+    with pytest.raises(BundleError, match="does not say how to glance"):
+        load_critic(tmp_path)
 
 
 def test_several_answers_per_bin_are_never_sure(generator: Generator) -> None:

@@ -116,12 +116,24 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
         if not path.is_file() or not path.stat().st_size:
             raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
         if (largest is None or path.stat().st_size <= largest) and sha256(path) != wanted:
-            raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
+            raise _changed(path)
+
+
+def _changed(path: Path) -> BundleError:
+    return BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
     """The same check in milliseconds, for every start: it does not read weights."""
     verify(folder, facts, largest=_QUICKLY_READ)
+
+
+def require_weights(folder: Path, facts: BundleFacts, model: str) -> None:
+    """Raise an error if a large file of a model has changed; `require_files` has read the small ones."""
+    for name, wanted in facts.files.items():
+        path = folder / name
+        if name.startswith(f"models/{model}/") and path.stat().st_size > _QUICKLY_READ and sha256(path) != wanted:
+            raise _changed(path)
 
 
 def is_bundle(folder: Path) -> bool:
@@ -158,6 +170,7 @@ def open_own_encoder(folder: Path, facts: BundleFacts, threads: int | None = Non
         return None
     from cod3s.encode.fast import open_inner_encoder
 
+    require_weights(folder, facts, facts.own_encoder)
     return open_inner_encoder(folder / "models" / facts.own_encoder, folder / "source.json", threads)
 
 

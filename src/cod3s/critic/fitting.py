@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cod3s.critic.examples import VERDICTS, LabelledPair
 from cod3s.decode.models import BundleModels
-from cod3s.decode.plausibility import Critic, Judge, logistic
+from cod3s.decode.plausibility import GLANCED, Critic, Judge, logistic
 from cod3s.errors import Cod3sError
 from cod3s.metrics.pair_scores import choice_credits
 from cod3s.signatures.signer import Signer
@@ -18,6 +18,8 @@ from cod3s.signatures.signer import Signer
 Numbers = npt.NDArray[np.float64]
 
 DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
+GLANCE = "known answers, at a glance"
+"""The name of the verdicts on known answers where no model is asked."""
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
@@ -68,13 +70,8 @@ def fit_critic(
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
     rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
     data = np.array([example.data for example in examples])
-    held_out = np.empty(len(examples))
     folds = _folds([example.question for example in examples], seed)
-    for fold in range(_FOLDS):
-        apart = folds == fold
-        if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
-            held_out[apart] = logistic(rows[apart] @ weights + bias)
+    held_out = _held_out(rows, labels, data, folds)
     weights, bias = _fit(rows, labels, data)
     accepted = labels == 1
     if (data[accepted] == VERDICTS).any():
@@ -86,7 +83,35 @@ def fit_critic(
         encoder=signer.encoder.id,
         facts=facts or {},
     )
-    return Fit(critic, measure(examples, held_out), _reliability(held_out, labels))
+    measured = measure(examples, held_out)
+    known = _known_verdicts(rows, data, features)
+    if len({*labels[known].tolist()}) > 1:
+        glanced = rows[known][:, [list(features).index(name) for name in GLANCED]]
+        weights, bias = _fit(glanced, labels[known], data[known])
+        critic = replace(critic, glance=dict(zip(GLANCED, weights.tolist(), strict=True)), glance_bias=bias)
+        probabilities = _held_out(glanced, labels[known], data[known], folds[known])
+        read = [replace(examples[row], data=GLANCE) for row in np.flatnonzero(known).tolist()]
+        measured += measure(read, probabilities)
+    return Fit(critic, measured, _reliability(held_out, labels))
+
+
+def _known_verdicts(rows: Numbers, data: npt.NDArray[np.str_], features: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which examples are verdicts on known answers; none if the features do not say what is known."""
+    if not {*GLANCED} <= {*features}:
+        return np.zeros(len(rows), dtype=bool)
+    known: npt.NDArray[np.bool_] = (rows[:, list(features).index("known")] > 0) & (data == VERDICTS)
+    return known
+
+
+def _held_out(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_], folds: npt.NDArray[np.int64]) -> Numbers:
+    """The probability of each example, by a fit on the other folds."""
+    probabilities = np.empty(len(rows))
+    for fold in range(_FOLDS):
+        apart = folds == fold
+        if apart.any() and not apart.all():
+            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
+            probabilities[apart] = logistic(rows[apart] @ weights + bias)
+    return probabilities
 
 
 def measure(examples: Sequence[LabelledPair], probabilities: Numbers) -> list[Measured]:

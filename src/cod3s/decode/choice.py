@@ -142,9 +142,19 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     ]
 
 
-def choose_sure(config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken) -> Chosen:
-    """Up to k of a source's signed candidates that lie apart, each in the bin of its own meaning."""
+def choose_sure(
+    config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken, answered: Sequence[str] = ()
+) -> Chosen:
+    """Signed candidates of a source that lie apart, each in the bin of its own meaning, until it has k answers.
+
+    They also lie apart from what is `taken` and from the bins that have `answered`.
+    """
     fresh = [candidate for candidate in candidates if not (config.fresh and is_stale(source, candidate.text))]
+    if fresh and answered:
+        realised = pack_texts([candidate.realised for candidate in fresh])
+        is_near = (hamming(realised[:, None], pack_texts(answered)) <= config.min_hamming).any(axis=1)
+        is_near |= taken.nearness(np.array([candidate.vector for candidate in fresh])) > _ALIKE
+        fresh = [candidate for candidate, near in zip(fresh, is_near.tolist(), strict=True) if not near]
     if not fresh:
         return {}
     signatures = pack_texts([candidate.realised for candidate in fresh])
@@ -152,7 +162,7 @@ def choose_sure(config: DecodeConfig, source: str, candidates: Sequence[Candidat
     are_near = (hamming(signatures[:, None], signatures) <= config.min_hamming) | (vectors @ vectors.T > _ALIKE)
     bits_off = np.where(np.eye(len(fresh), dtype=bool), 0.0, np.inf)
     weights = Weights(config.bit_weight, config.nearness_weight)
-    return choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k)
+    return choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
 
 
 def separate_offers(bins: Bins) -> Offers:

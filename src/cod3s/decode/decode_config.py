@@ -73,8 +73,8 @@ class DecodeConfig:
     )
     sure: float = _stage_2(
         0.5,
-        "critic: known answers that are at least this plausible are taken first, and sentences are written only "
-        "for the rest; 1 lets all of them compete.",
+        "critic: known answers that are at least this plausible are taken first, at a glance or else after the "
+        "language model has judged them, and sentences are written only for the rest; 1 lets all of them compete.",
         least=0,
         most=1,
     )

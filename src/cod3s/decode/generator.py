@@ -251,10 +251,12 @@ class Generator:
         yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
-        unsigned = batch.system.kind in (SENTENCES, TORCH)
-        model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
-        if model.engine.cuts(batch.sources[position]):
-            batch.remarks[position].append("the source is longer than the model can read: its end was left out")
+        if not answers or not all(answer.known_for for answer in answers):  # then the model need not be open
+            unsigned = batch.system.kind in (SENTENCES, TORCH)
+            model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
+            if model.engine.cuts(batch.sources[position]):
+                remark = "the source is longer than the model can read: its end was left out"
+                batch.remarks[position].append(remark)
         return batch.answer_set(position, answers, bundle=self.facts.name)
 
     # Short forms

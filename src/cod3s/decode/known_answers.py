@@ -53,10 +53,11 @@ class KnownAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Recalled:
-    """Known answers to sources that are similar to a certain one, most similar first, and the vector of each."""
+    """Known answers to sources that are similar to a certain one, and the vector of each."""
 
     answers: Sequence[KnownAnswer]
     vectors: Vectors  # (answers, dim)
+    plausibility: Sequence[float] = ()  # of each at a glance, if a critic has looked
 
     @cached_property
     def _by_text(self) -> dict[str, KnownAnswer]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cod3s.bins import BinsFile, open_bins
-from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files
+from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files, require_weights
 from cod3s.decode.known_answers import KnownAnswers, load_known
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
@@ -208,7 +208,7 @@ class BundleModels:
 def open_models(
     folder: Path, threads: int | None = None, compute: str = AUTO, *, remember: int = 0
 ) -> BundleModels:
-    """The models of the bundle in `folder`. Its files must be there; their checksums are not verified."""
+    """The models of the bundle in `folder`. Its files must be there; weights are checked when they are opened."""
     facts = read_facts(folder)
     require_files(folder, facts)
     if facts.shape not in SHAPES:
@@ -230,6 +230,7 @@ def open_models(
         open_model = partial(FastEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options)
 
     def open_engine(name: str) -> Engine:
+        require_weights(folder, facts, name)
         engine = open_model(folder=folder / "models" / name)
         return RememberingEngine(engine, remember) if remember else engine
 

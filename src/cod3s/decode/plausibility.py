@@ -186,6 +186,10 @@ FEATURES = {
 }
 
 
+GLANCED = ("known", "known_overlap", "support")
+"""The features of a known answer that cost nothing, because no model has to read it."""
+
+
 def _overlap(pair: Pair) -> float:
     """The share of the target's content words that the source has."""
     target = set(content_stems(pair.target))
@@ -201,6 +205,9 @@ class Critic:
     floor: float  # answers below this probability are not worth showing
     encoder: str  # id of the encoder that the relevance was measured with
     facts: Mapping[str, Any] = field(default_factory=dict)  # what it was fitted on, and how well it does
+    # For known answers, if the critic can judge them without asking the language model
+    glance: Mapping[str, float] = field(default_factory=dict)  # weights of GLANCED
+    glance_bias: float = 0.0
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -241,13 +248,16 @@ def load_critic(folder: Path) -> Critic:
     try:
         content.pop("format")
         critic = Critic(**content)
-        numbers = np.array([*critic.weights.values(), critic.bias, critic.floor], dtype=np.float64)
+        given = [*critic.weights.values(), critic.bias, critic.floor, *critic.glance.values(), critic.glance_bias]
+        numbers = np.array(given, dtype=np.float64)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
     if unknown := sorted(set(critic.weights) - set(FEATURES)):
         raise BundleError(
             f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s, or fit it again"
         )
+    if critic.glance and {*critic.glance} != {*GLANCED}:
+        raise BundleError(f"{folder / NAME} does not say how to glance at known answers", hint="fit it again")
     if not np.isfinite(numbers).all():
         raise BundleError(f"{folder / NAME} has a weight that is not a number", hint="fit it again")
     return critic
@@ -319,15 +329,21 @@ class Judge:
         return feature_rows(self.critic.weights, pairs, complete)
 
     def recall(self, source: str, relation: str, most: int) -> Recalled:
-        """The `most` promising known answers to similar sources, by the weights of what costs nothing to know."""
-        recalled = self._recalled(source, relation)
-        weights = [self.critic.weights.get(name, 0.0) for name in ("known", "known_overlap", "support")]
-        promise = [
-            np.dot(weights, (answer.similarity, answer.overlap, recalled.support(answer.text, vector)))
+        """The `most` plausible known answers to similar sources, judged at a glance.
+
+        A critic that was not fitted to glance orders them by its other weights, and finds none of them plausible.
+        """
+        recalled, critic = self._recalled(source, relation), self.critic
+        weights = [(critic.glance or critic.weights).get(name, 0.0) for name in GLANCED]
+        features = [
+            (answer.similarity, answer.overlap, recalled.support(answer.text, vector))
             for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
         ]
-        best = np.argsort(-np.array(promise), kind="stable")[:most].astype(np.intp)
-        return Recalled([recalled.answers[row] for row in best.tolist()], recalled.vectors[best])
+        log_odds = np.array(features, dtype=np.float64).reshape(-1, len(GLANCED)) @ weights + critic.glance_bias
+        best = np.argsort(-log_odds, kind="stable")[:most]
+        plausible = logistic(log_odds[best]) if critic.glance else np.zeros(len(best))
+        answers = [recalled.answers[row] for row in best.tolist()]
+        return Recalled(answers, recalled.vectors[best], plausible.tolist())
 
     def _recall(self, source: str, relation: str) -> Recalled:
         """Known answers to similar sources, if the bundle has any."""

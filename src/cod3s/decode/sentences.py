@@ -57,26 +57,43 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
 
 
 def recall_answers(batch: Batch, judge: Judge | None) -> list[list[Candidate]]:
-    """Known answers to sources that are similar to each source, most plausible first, if the options ask for them.
+    """Known answers to sources that are similar to each source, as plausible as they seem at a glance.
 
-    There are none where somebody asks for certain bins.
+    There are none unless the options ask for them, nor where somebody asks for certain bins.
     """
     if not judge or not batch.config.recalls:
         return [[] for _ in batch.sources]
-    recalled = [
+    return [
         _recalled_candidates(judge, source, batch) if wanted is None else []
         for source, wanted in zip(batch.sources, batch.wanted, strict=True)
     ]
-    return [judged for (judged,) in judge_candidates(judge, batch, [[row] for row in recalled])]
+
+
+def judge_recalled(
+    batch: Batch, judge: Judge | None, recalled: Sequence[Sequence[Candidate]]
+) -> list[list[Candidate]]:
+    """The recalled candidates of each source, judged by all that the critic weighs, most plausible first."""
+    if not judge or not any(recalled):
+        return [[] for _ in recalled]
+    return [judged for (judged,) in judge_candidates(judge, batch, [[list(row)] for row in recalled])]
 
 
 def _recalled_candidates(judge: Judge, source: str, batch: Batch) -> list[Candidate]:
-    """The most promising known answers, signed, and yet to be judged."""
+    """The most promising known answers, signed."""
     recalled = judge.recall(source, batch.relation, batch.config.recall)
     signatures = judge.signer.signatures_of(recalled.vectors)
+    rows = zip(recalled.answers, recalled.vectors, signatures, recalled.plausibility, strict=True)
     return [
-        Candidate(answer.text, forward=None, score=0.0, realised=signature, vector=vector, known_for=answer.source)
-        for answer, vector, signature in zip(recalled.answers, recalled.vectors, signatures, strict=True)
+        Candidate(
+            answer.text,
+            forward=None,
+            score=log(plausibility) if plausibility else float("-inf"),
+            plausibility=plausibility,
+            realised=signature,
+            vector=vector,
+            known_for=answer.source,
+        )
+        for answer, vector, signature, plausibility in rows
     ]
 
 

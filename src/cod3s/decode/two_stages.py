@@ -13,6 +13,7 @@ from cod3s.decode.sentences import (
     Bins,
     Candidate,
     add_to_bins,
+    judge_recalled,
     rank_sentences,
     recall_answers,
     write_sentences,
@@ -36,16 +37,18 @@ def answer_in_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
 ) -> list[list[Answer]]:
     """The answers to each source: known ones that are surely good, and the best of the bins that stage 1 chose."""
-    recalled = recall_answers(batch, judge)
-    choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(recalled))]
-    known = _take_sure(models, batch, choices, recalled)
+    choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(batch.sources))]
+    glanced = recall_answers(batch, judge)
+    seen = _take_sure(models, batch, choices, glanced)
+    recalled = judge_recalled(batch, judge, _left(choices, glanced))
+    judged = _take_sure(models, batch, choices, recalled)
+    known = [[answer for _, answer in [*first, *more]] for first, more in zip(seen, judged, strict=True)]
+    if all(choice.has_all for choice in choices):
+        return known
     chosen = choose_signatures(models, batch, [choice.answered for choice in choices])
     bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, judge), judge)
     rows = [
-        [
-            *(answer for _, answer in known[position]),
-            *choice.answers(chosen[position], bins[position], recalled[position]),
-        ]
+        [*known[position], *choice.answers(chosen[position], bins[position], recalled[position])]
         for position, choice in enumerate(choices)
     ]
     for choice in choices:
@@ -57,22 +60,25 @@ def stream_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None, group: int
 ) -> Iterator[Event]:
     """The same for a batch of one source, each group of bins as soon as it is written, with its stages."""
-    models.signature(batch.relation)  # opens the model, before its first stage
     config = batch.config
     choice = AnswerChoice(batch, 0, signer, judge)
     places = count()
     if config.recalls:
         yield StageStarted("recalling answers")
-    (recalled,) = recall_answers(batch, judge)
+    glanced = recall_answers(batch, judge)
+    (known,) = _take_sure(models, batch, [choice], glanced)
+    yield from _events(known, places)
+    if choice.has_all:
+        return
+    models.signature(batch.relation)  # opens the model, before its first stage
+    (recalled,) = judge_recalled(batch, judge, _left([choice], glanced))
     (known,) = _take_sure(models, batch, [choice], [recalled])
-    if known:
-        yield SignaturesChosen(tuple(signature for signature, _ in known))
-        yield from (AnswerMade(next(places), answer) for _, answer in known)
-    if batch.wanted[0] is None and len(known) == config.k:
+    yield from _events(known, places)
+    if choice.has_all:
         return
     yield StageStarted("choosing bins")
     (chosen,) = choose_signatures(models, batch, [choice.answered])
-    missing = config.k - len(known)
+    missing = config.k - len(choice.answered)
     spare = batch.wanted[0] is None and len(chosen) > missing  # which bins give answers is known at the end
     if not spare:
         yield SignaturesChosen(tuple(chosen))
@@ -94,10 +100,29 @@ def stream_two_stages(
     choice.add_remarks()
 
 
+KnownInBin = tuple[ChosenSignature, Answer]
+"""A known answer and the bin that it lies in."""
+
+
+def _events(known: Sequence[KnownInBin], places: Iterator[int]) -> Iterator[Event]:
+    """What is streamed of known answers."""
+    if known:
+        yield SignaturesChosen(tuple(signature for signature, _ in known))
+        yield from (AnswerMade(next(places), answer) for _, answer in known)
+
+
+def _left(choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]) -> list[Sequence[Candidate]]:
+    """The recalled candidates that have to be judged: those of sources that lack answers, and not taken yet."""
+    return [
+        [] if choice.has_all else choice.untaken(candidates)
+        for choice, candidates in zip(choices, recalled, strict=True)
+    ]
+
+
 def _take_sure(
     models: Models, batch: Batch, choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]
-) -> list[list[tuple[ChosenSignature, Answer]]]:
-    """For each source, the recalled answers that are taken before anything is written, each with its bin."""
+) -> list[list[KnownInBin]]:
+    """For each source, the recalled answers that are taken before any is written."""
     rows = [choice.take_sure(candidates) for choice, candidates in zip(choices, recalled, strict=True)]
     bins = with_bins(models, batch, [[unranked(candidate.realised) for candidate in row] for row in rows])
     return [
@@ -117,6 +142,15 @@ class AnswerChoice:
         """The signatures of the bins that gave answers."""
         self._bins = self._unsuitable = self._implausible = 0
 
+    @property
+    def has_all(self) -> bool:
+        """Whether the source has k answers, and nobody asked for certain bins."""
+        return self._batch.wanted[self._position] is None and len(self.answered) >= self._batch.config.k
+
+    def untaken(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates whose texts are not among the answers."""
+        return [candidate for candidate in candidates if candidate not in self._taken]
+
     def take_sure(self, recalled: Sequence[Candidate]) -> list[Candidate]:
         """Recalled answers that are surely good and lie apart; each answers in the bin that it is in."""
         config, position = self._batch.config, self._position
@@ -125,7 +159,7 @@ class AnswerChoice:
         bar = max(config.sure, self._floor or 0.0)
         sure = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
         suitable = keep_suitable(config, self._batch.texts[position], sure)
-        rows = choose_sure(config, self._batch.sources[position], suitable, self._taken)
+        rows = choose_sure(config, self._batch.sources[position], suitable, self._taken, self.answered)
         chosen = [candidate for candidates in rows.values() for candidate in candidates]
         self.answered += [candidate.realised for candidate in chosen]
         self._bins += len(chosen)

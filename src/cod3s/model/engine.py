@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cod3s.encode.engine_file import read_engine_file
 from cod3s.encode.fast import open_engine
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json
@@ -34,6 +36,8 @@ _NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people cho
 COMPUTE = "float32"
 
 _DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; some are returned
+
+_ALIGNMENT = "decoder/alignment_layer"
 
 _SEEDING = Lock()  # the engine's random seed belongs to the whole process
 
@@ -200,6 +204,21 @@ def _require_sound(path: Path) -> None:
         raise BundleError(f"a token appears twice in {path}", hint="copy or export the bundle again")
 
 
+def _require_sound_weights(path: Path) -> None:
+    """Refuse weights that crash CTranslate2: it reads attention from a layer that the file names."""
+    if not path.is_file() or not path.stat().st_size:
+        return  # the engine says so
+    with path.open("rb") as file:
+        whole = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
+    layers = {name.split("/")[1] for name in whole.variables if name.startswith("decoder/layer_")}
+    try:
+        layer = whole.number(_ALIGNMENT) if _ALIGNMENT in whole.variables else -1.0
+    except (IndexError, ValueError):
+        layer = float("inf")
+    if not -len(layers) <= layer < len(layers):
+        raise BundleError(f"{path} is damaged: it has no layer {layer:g}", hint="copy or export the bundle again")
+
+
 class FastEngine(CTranslate2Engine):
     """An exported seq2seq model, open."""
 
@@ -216,6 +235,7 @@ class FastEngine(CTranslate2Engine):
         compute: str = COMPUTE,
     ) -> None:
         self._reader = reader
+        _require_sound_weights(folder / "model.bin")
         self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
