@@ -12,6 +12,7 @@ what was answered and how fast, the statuses that came, and the server's memory 
 
 import argparse
 import asyncio
+import csv
 import json
 import os
 import signal
@@ -22,20 +23,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import product
 from pathlib import Path
 from statistics import median
 
 import httpx
 
-SENTENCES = [
-    "the power went out during dinner",
-    "my neighbour bought a dog",
-    "the child ate too many cherries",
-    "she forgot her umbrella at work",
-    "the bridge was closed for repairs",
-]
-DAYS = count(1)  # the server remembers what it was asked, so every request is about another day
+READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
+AGAIN = ("", "yesterday ", "last week ", "last month ", "last year ", "years ago ", "once upon a time ")
 MOST_REQUESTS = 2000  # in a round, whatever the time
 
 
@@ -48,6 +43,7 @@ class Round:
     statuses: dict[str, int]
     per_second: float
     median_seconds: float
+    p95_seconds: float
     slowest_seconds: float
     memory_mb: float
 
@@ -78,29 +74,41 @@ def memory_mb(pid: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-async def run_round(address: str, pid: int, clients: int, seconds: float, body: dict[str, object]) -> Round:
+def questions() -> Iterator[dict[str, str]]:
+    """The sources of the reading, once as an effect's and once as a cause's, then with a time before each.
+
+    The server remembers what it was asked, so no question comes twice.
+    """
+    with READING.open(encoding="utf-8", newline="") as file:
+        sources = list(dict.fromkeys(row["source"] for row in csv.DictReader(file, delimiter="\t")))
+    for before, relation in product(AGAIN, ("effect", "cause")):
+        yield from ({"text": before + source, "relation": relation} for source in sources)
+
+
+async def run_round(
+    address: str, pid: int, clients: int, seconds: float, k: int, asked: Iterator[dict[str, str]]
+) -> Round:
     """So many clients, each asking again when it is answered, for so long."""
     statuses: Counter[str] = Counter()
     times: list[float] = []
     end = time.monotonic() + seconds
 
-    async def ask_on(number: int, client: httpx.AsyncClient) -> None:
-        asked = number
+    async def ask_on(client: httpx.AsyncClient) -> None:
+        question = next(asked)
         while time.monotonic() < end and statuses.total() < MOST_REQUESTS:
             start = time.monotonic()
-            text = f"on day {next(DAYS)} {SENTENCES[asked % len(SENTENCES)]}"
-            reply = await client.post("/api/generate", json={**body, "text": text})
+            reply = await client.post("/api/generate", json={**question, "k": k})
             statuses[str(reply.status_code)] += 1
-            asked += 1
             if reply.status_code == 200:
                 times.append(time.monotonic() - start)
+                question = next(asked)
             elif reply.status_code == 503:
                 await asyncio.sleep(float(reply.headers["Retry-After"]))
 
     start = time.monotonic()
     limits = httpx.Limits(max_connections=clients)
     async with httpx.AsyncClient(base_url=address, timeout=600, limits=limits, trust_env=False) as client:
-        await asyncio.gather(*(ask_on(number, client) for number in range(clients)))
+        await asyncio.gather(*(ask_on(client) for _ in range(clients)))
     spent = time.monotonic() - start
     return Round(
         clients,
@@ -108,6 +116,7 @@ async def run_round(address: str, pid: int, clients: int, seconds: float, body: 
         dict(statuses),
         round(len(times) / spent, 2),
         round(median(times), 2) if times else 0.0,
+        round(sorted(times)[int(0.95 * (len(times) - 1))], 2) if times else 0.0,
         round(max(times), 2) if times else 0.0,
         round(memory_mb(pid), 1),
     )
@@ -126,37 +135,38 @@ def main() -> None:
     given = parser.parse_args()
     options = ["--at-once", str(given.at_once), "--seconds", str(given.patience)]
     options += ["--bundle", str(given.bundle)] if given.bundle else []
-    body: dict[str, object] = {"relation": "effect", "k": given.k}
     if given.turns:
-        take_turns(options, body, given.clients, given.seconds, given.turns)
+        take_turns(options, given.k, given.clients, given.seconds, given.turns)
         return
     with server(*options) as (address, pid):
+        asked = questions()
         rounds = [
-            asyncio.run(run_round(address, pid, clients, given.seconds, body))
+            asyncio.run(run_round(address, pid, clients, given.seconds, given.k, asked))
             for clients in (1, given.clients, given.clients)
         ]
     if given.json:
         print(json.dumps([asdict(one) for one in rounds]))
         return
-    print("| clients | answered | a second | median s | slowest s | statuses | server MB |")
-    print("|---|---|---|---|---|---|---|")
+    print("| clients | answered | per second | median s | p95 s | slowest s | statuses | server MB |")
+    print("|---|---|---|---|---|---|---|---|")
     for one in rounds:
         came = ", ".join(f"{status}: {number}" for status, number in sorted(one.statuses.items()))
         print(
-            f"| {one.clients} | {one.answered} | {one.per_second} | {one.median_seconds} | {one.slowest_seconds} "
-            f"| {came} | {one.memory_mb} |"
+            f"| {one.clients} | {one.answered} | {one.per_second} | {one.median_seconds} | {one.p95_seconds} "
+            f"| {one.slowest_seconds} | {came} | {one.memory_mb} |"
         )
 
 
-def take_turns(options: list[str], body: dict[str, object], clients: int, seconds: float, turns: int) -> None:
+def take_turns(options: list[str], k: int, clients: int, seconds: float, turns: int) -> None:
     """Print what each server answers, turn by turn, and the ratio of the processor seconds per answer."""
     spent: defaultdict[str, float] = defaultdict(float)
     answered: Counter[str] = Counter()
     with server(*options) as together, server(*options, "--together", "1") as alone:
+        asked = {"one at a time": questions(), "together": questions()}
         for _ in range(turns):
             for name, (address, pid) in (("one at a time", alone), ("together", together)):
                 before = processor_seconds(pid)
-                result = asyncio.run(run_round(address, pid, clients, seconds, body))
+                result = asyncio.run(run_round(address, pid, clients, seconds, k, asked[name]))
                 spent[name] += processor_seconds(pid) - before
                 answered[name] += result.answered
                 print(

@@ -19,6 +19,11 @@ NAME = "all-MiniLM-L6-v2"
 DIM, MAX_TOKENS = 384, 256
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 FAST_ID = f"fast:{NAME}@{SHA256[:8]}"
+_TABLE = "embeddings.word_embeddings.weight"
+_POSITIONS = "embeddings.position_embeddings.weight"
+_TYPES = "embeddings.token_type_embeddings.weight"
+_NOT_MULTIPLIED = (_POSITIONS, _TYPES)
+_LEVELS = 63  # on either side of zero, in small copies: half of int8's, a seventh smaller when compressed
 # Position rows before the first real position (RoBERTa counts from its padding index + 1).
 _POSITION_OFFSET = {"bert": 0, "roberta": 2, "xlm-roberta": 2}
 
@@ -94,18 +99,41 @@ def ctranslate2_specs() -> Any:
     return ctranslate2.specs
 
 
-def convert_encoder(
-    folder: Path, output: Path, quantization: str | None = None, pieces: Sequence[int] | None = None
-) -> None:
-    """Write `folder`'s encoder into `output` as an engine model, its weights in float32 or `quantization`.
+def nearest_levels(matrix: npt.NDArray[np.float32], levels: int, inputs: int = 1) -> npt.NDArray[np.float32]:
+    """The matrix with `levels` steps on either side of zero per output, cut off where that costs the least error.
 
-    With `pieces`, only those rows of its table are kept, for a tokenizer that `trim_tokenizer` wrote.
+    In int8, such weights are as fast and take less space when they are compressed. `inputs` is the axis that is
+    summed over.
     """
-    config = read_json(folder / "config.json")
+    largest = np.abs(matrix).max(axis=inputs, keepdims=True).clip(1e-12)
+    best, least = matrix, np.full_like(largest, np.inf)
+    for share in (1.0, 0.9, 0.8, 0.7, 0.6):
+        step = largest * share / levels
+        rounded = (matrix / step).round().clip(-levels, levels) * step
+        error = np.square(rounded - matrix).sum(axis=inputs, keepdims=True)
+        best, least = np.where(error < least, rounded, best), np.minimum(error, least)
+    return best
+
+
+def convert_encoder(folder: Path, output: Path) -> None:
+    """Write `folder`'s encoder into `output` as an engine model in float32."""
+    _convert(read_weights(folder), read_json(folder / "config.json"), output, None)
+
+
+def convert_small_encoder(folder: Path, output: Path, pieces: Sequence[int]) -> None:
+    """Write a small copy in int8: fewer levels, no positions that are never read, and only some rows of its table.
+
+    It needs the tokenizer that `trim_tokenizer` writes for the same pieces.
+    """
     weights = read_weights(folder)
-    if pieces is not None:
-        table = "embeddings.word_embeddings.weight"
-        weights = {**weights, table: weights[table][list(pieces)]}
+    matrices = {name: weights[name] for name in weights if weights[name].ndim == 2 and name not in _NOT_MULTIPLIED}
+    small = {name: nearest_levels(matrix, _LEVELS) for name, matrix in matrices.items()}
+    small[_TABLE] = small[_TABLE][list(pieces)]
+    small[_POSITIONS] = weights[_POSITIONS][:MAX_TOKENS]
+    _convert({**weights, **small}, read_json(folder / "config.json"), output, "int8")
+
+
+def _convert(weights: Weights, config: dict[str, Any], output: Path, quantization: str | None) -> None:
     specs = ctranslate2_specs()
     encoder = specs.TransformerEncoderSpec(
         config["num_hidden_layers"],
@@ -118,7 +146,7 @@ def convert_encoder(
     spec = specs.TransformerEncoderModelSpec(encoder)
     spec.config.layer_norm_epsilon = config["layer_norm_eps"]
     # Callers pass token ids, so only the number of names matters: one per row.
-    spec.register_vocabulary([str(row) for row in range(len(weights["embeddings.word_embeddings.weight"]))])
+    spec.register_vocabulary([str(row) for row in range(len(weights[_TABLE]))])
     spec.config.unk_token = "0"
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -129,10 +157,9 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
     """Copy the weights of a BERT-type encoder into a CTranslate2 `TransformerEncoderSpec`."""
     offset = _position_offset(config)
     spec.scale_embeddings = False
-    spec.embeddings[0].weight = weights["embeddings.word_embeddings.weight"]
+    spec.embeddings[0].weight = weights[_TABLE]
     # Every token is of type 0 here, so the type vector is another constant per position.
-    positions = weights["embeddings.position_embeddings.weight"][offset:]
-    spec.position_encodings.encodings = positions + weights["embeddings.token_type_embeddings.weight"][0]
+    spec.position_encodings.encodings = weights[_POSITIONS][offset:] + weights[_TYPES][0]
     fill_norm(spec.layernorm_embedding, weights, "embeddings.LayerNorm")
     for number, layer in enumerate(spec.layer):
         name = f"encoder.layer.{number}"

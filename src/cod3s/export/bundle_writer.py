@@ -15,7 +15,7 @@ from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.encode.trim import common_pieces, trim_tokenizer
-from cod3s.encode.weights import FAST_ID, convert_encoder, minilm_folder, read_weights
+from cod3s.encode.weights import FAST_ID, convert_small_encoder, minilm_folder, read_weights
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
@@ -177,7 +177,7 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
 
 
 def _write_encoder(partial: Path) -> None:
-    """A small copy of the encoder that signs: int8, and without rare word pieces."""
+    """A small copy of the encoder that signs, without rare word pieces."""
     sentences: list[str] = []
     for path in sorted((partial / "bins").glob("*.sqlite")):
         with open_bins(path) as bins:
@@ -186,7 +186,7 @@ def _write_encoder(partial: Path) -> None:
     pieces = common_pieces(tokenizer, sentences, _ENCODER_PIECES)
     trim_tokenizer(tokenizer, partial / "source.json", pieces)
     (partial / "models" / ENCODER).mkdir(parents=True)
-    convert_encoder(minilm_folder(), partial / "models" / ENCODER, "int8", pieces)
+    convert_small_encoder(minilm_folder(), partial / "models" / ENCODER, pieces)
 
 
 def _write_torch(model: Path, output: Path) -> None:

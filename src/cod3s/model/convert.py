@@ -17,6 +17,7 @@ from cod3s.encode.weights import (
     fill_bert_encoder,
     fill_linear,
     fill_norm,
+    nearest_levels,
     read_weights,
 )
 from cod3s.errors import Cod3sError, require
@@ -27,6 +28,7 @@ from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, UNKNOWN
 
 _MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
+_SIX_BITS = 31  # levels on either side of zero
 
 
 def convert_transformer(
@@ -82,19 +84,7 @@ def _round_to_six_bits(model: Any) -> None:
         weight = getattr(module, "weight", None)
         if weight is not None and weight.dim() == 2:
             inputs = 0 if type(module).__name__ == "Conv1D" else 1  # GPT-2 keeps its matrices transposed
-            weight.data = _nearest_levels(weight.detach(), inputs)
-
-
-def _nearest_levels(weight: Any, inputs: int, levels: int = 31) -> Any:
-    torch = require("torch", "train")
-    largest = weight.abs().amax(inputs, keepdim=True).clamp_min(1e-12)
-    best, least = weight, torch.full_like(largest, torch.inf)
-    for share in (1.0, 0.9, 0.8, 0.7, 0.6):
-        step = largest * share / levels
-        rounded = (weight / step).round().clamp(-levels, levels) * step
-        error = (rounded - weight).square().sum(inputs, keepdim=True)
-        best, least = torch.where(error < least, rounded, best), torch.minimum(error, least)
-    return best
+            weight.data = weight.data.new_tensor(nearest_levels(weight.detach().numpy(), _SIX_BITS, inputs))
 
 
 def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
