@@ -49,7 +49,7 @@ def known(signer: Signer, tmp_path: Path) -> KnownAnswers:
 
 
 def recalled(known: KnownAnswers, signer: Signer, source: str, relation: str = "effect") -> list[str]:
-    return [answer.text for answer in known.recall(source, relation, signer)]
+    return [answer.text for answer in known.recall(source, relation, signer).answers]
 
 
 def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, signer: Signer) -> None:
@@ -57,7 +57,7 @@ def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, sign
     assert recalled(known, signer, "The boat sank in the harbour.")[:2] == [
         *KNOWN["The boat sank in the harbour."]["effect"]
     ]
-    (first, *_) = known.recall("the boat sank", "effect", signer)
+    (first, *_) = known.recall("the boat sank", "effect", signer).answers
     assert first.source == "The boat sank in the harbour."
     assert 0.5 <= first.similarity <= 1
 
@@ -65,7 +65,7 @@ def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, sign
 def test_of_similar_sources_those_with_the_same_words_come_first(signer: Signer, tmp_path: Path) -> None:
     answers = {"The ship sank.": {"effect": ["a"]}, "The boat sank in the deep harbour.": {"effect": ["b"]}}
     save_known(tmp_path / "known", answers, signer)
-    first, second = load_known(tmp_path / "known").recall("the boat sank in the harbour", "effect", signer)
+    first, second = load_known(tmp_path / "known").recall("the boat sank in the harbour", "effect", signer).answers
     assert (first.text, first.overlap) == ("b", 3 / 4)
     assert (second.text, second.overlap) == ("a", 1 / 4)
 
@@ -84,7 +84,7 @@ def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
 def test_answers_to_other_sources_support_an_answer(signer: Signer) -> None:
     """A known answer to the same source is no support, so answers to one source cannot praise each other."""
     told = [("it sank", "the crew swam ashore"), ("it sank", "the crew swam"), ("it burned", "the crew swam away")]
-    answers = [KnownAnswer(text, source, 0.8) for source, text in told]
+    answers = [KnownAnswer(text, source, 0.8, 0.5, 0.4, 0.4) for source, text in told]
     vectors = signer.vectors([text for _, text in told])
     recalled = Recalled(answers, vectors)
     cosines = vectors @ vectors.T
@@ -367,7 +367,7 @@ def glancing(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle with a critic that likes known answers at a glance."""
     folder = tmp_path_factory.mktemp("glance") / "bundle"
     shutil.copytree(bundle, folder)
-    glance = {"known": 6.0, "known_overlap": 1.0, "support": 1.0}
+    glance = {"known": 6.0, "known_overlap": 1.0, "support": 1.0, "relevance": 0.0, "known_relevance": 0.0}
     save_critic(folder / "critic", replace(load_critic(folder / "critic"), glance=glance, glance_bias=-3.0))
     write_facts(folder, read_facts(folder))
     return folder

@@ -27,9 +27,9 @@ from cod3s.text import content_stems, words
 FOLDER = "known"
 _ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
 _SOURCES = 12  # how many of the most similar sources are used
-_NEAREST = 60  # how many are compared by their words, too
+_NEAREST = 32  # how many are found by their bits, and then compared by their whole vectors and their words
 _OVERLAP = 0.45  # what all content words in common count beside the cosine
-_SIMILAR = 0.5  # answers to less similar sources hardly ever fit
+_SIMILAR = 0.5  # answers to less similar sources, by their bits, hardly ever fit
 _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
 )
@@ -43,12 +43,14 @@ Answers = Mapping[str, Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """A good answer to another source, and how similar that source is."""
+    """A good answer to another source, how similar that source is, and how relevant the answer is to both."""
 
     text: str
     source: str
-    similarity: float  # the estimated cosine of the two sources
-    overlap: float = 0.0  # of their content words, the share that both have
+    similarity: float  # the cosine of the two sources
+    overlap: float  # of their content words, the share that both have
+    relevance: float  # the cosine of the answer to the source that is asked
+    known_relevance: float  # and to the one that it is known for
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,26 +89,49 @@ class KnownAnswers:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def recall(self, source: str, relation: str, signer: Signer) -> list[KnownAnswer]:
+    def recall(self, source: str, relation: str, signer: Signer) -> Recalled:
         """The known answers to the sources that are most similar to this one, told about its people, each once.
 
         Vectors hardly see negation, so sources that are negated where this one is not are passed over.
         """
-        similarities = self._similarities(signer.vectors([neutral(source)])[0])
-        rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
-        similar = [
-            _Similar(*_parse(self._lines[row], relation), float(similarities[row]), source)
-            for row in rows
-            if similarities[row] >= _SIMILAR
-        ]
-        similar.sort(key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
-        recalled: dict[str, KnownAnswer] = {}
-        for other in similar[:_SOURCES]:
+        vector, of_event = signer.vectors([source, neutral(source)])
+        recalled: dict[str, _Similar] = {}
+        for other in self._similar(source, vector, self._nearest(of_event, relation), signer)[:_SOURCES]:
             if _is_negated(other.source) == _is_negated(source):
                 for text in retell(other.answers, other.source, source):
-                    answer = KnownAnswer(text, other.source, other.similarity, other.overlap)
-                    recalled.setdefault(text, answer)
-        return [*recalled.values()]
+                    recalled.setdefault(text, other)
+        vectors = signer.vectors([*recalled])
+        answers = [
+            KnownAnswer(
+                text,
+                other.source,
+                other.similarity,
+                other.overlap,
+                relevance=float(answer @ vector),
+                known_relevance=float(answer @ other.vector),
+            )
+            for (text, other), answer in zip(recalled.items(), vectors, strict=True)
+        ]
+        return Recalled(answers, vectors)
+
+    def _nearest(self, vector: Vectors, relation: str) -> list[tuple[str, list[str]]]:
+        """The sources that tell of a similar event, whoever it happens to, with their answers."""
+        similarities = self._similarities(vector)
+        rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
+        return [_parse(self._lines[row], relation) for row in rows if similarities[row] >= _SIMILAR]
+
+    def _similar(
+        self, asked: str, vector: Vectors, nearest: Sequence[tuple[str, list[str]]], signer: Signer
+    ) -> list["_Similar"]:
+        """These sources, the most similar one first."""
+        vectors = signer.vectors([source for source, _ in nearest])
+        stems = set(content_stems(asked))
+        similar = []
+        for (source, answers), other in zip(nearest, vectors, strict=True):
+            others = set(content_stems(source))
+            overlap = len(stems & others) / max(1, len(stems | others))
+            similar.append(_Similar(source, answers, other, float(other @ vector), overlap))
+        return sorted(similar, key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
 
     def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
         """The estimated cosine of each source to the vector.
@@ -120,13 +145,15 @@ class KnownAnswers:
         return similarities
 
 
+@dataclass(frozen=True, eq=False)
 class _Similar:
     """A source that is similar to the one that was asked, and the answers to it."""
 
-    def __init__(self, source: str, answers: Sequence[str], similarity: float, asked: str) -> None:
-        self.source, self.answers, self.similarity = source, answers, similarity
-        stems, others = set(content_stems(asked)), set(content_stems(source))
-        self.overlap = len(stems & others) / max(1, len(stems | others))
+    source: str
+    answers: Sequence[str]
+    vector: Vectors
+    similarity: float
+    overlap: float
 
 
 def _parse(line: str, relation: str) -> tuple[str, list[str]]:

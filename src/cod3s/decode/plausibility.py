@@ -52,9 +52,9 @@ class PairScores:
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
     log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
-    target is a known answer to, `known_overlap` how many content words the two share, and `support` how similar
-    the target is to known answers to other similar sources. None if a model is missing. Each length counts tokens
-    and the end.
+    target is a known answer to, `known_overlap` how many content words the two share, `known_relevance` the
+    cosine of the target to that source, and `support` how similar the target is to known answers to other sources.
+    None if a model is missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -68,6 +68,7 @@ class PairScores:
     verdict: float | None = None
     known: float | None = None
     known_overlap: float | None = None
+    known_relevance: float | None = None
     support: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
@@ -168,6 +169,7 @@ FEATURES = {
     "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
     "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
     "known_overlap": Feature(lambda _, scores: scores.known_overlap or 0.0, ("known",)),
+    "known_relevance": Feature(lambda _, scores: scores.known_relevance or 0.0, ("known",)),
     # How similar it is to known answers to other similar sources
     "support": Feature(lambda _, scores: scores.support or 0.0, ("support",)),
     # How much likelier the source makes the target, in nats: of the whole target, and per token
@@ -186,7 +188,7 @@ FEATURES = {
 }
 
 
-GLANCED = ("known", "known_overlap", "support")
+GLANCED = ("known", "known_overlap", "support", "relevance", "known_relevance")
 """The features of a known answer that cost nothing, because no model has to read it."""
 
 
@@ -324,6 +326,7 @@ class Judge:
                     score,
                     relevance=_cosine(pairs[row], vectors),
                     known_overlap=scores[row].known_overlap,
+                    known_relevance=scores[row].known_relevance,
                     **given,
                 )
         return feature_rows(self.critic.weights, pairs, complete)
@@ -336,7 +339,13 @@ class Judge:
         recalled, critic = self._recalled(source, relation), self.critic
         weights = [(critic.glance or critic.weights).get(name, 0.0) for name in GLANCED]
         features = [
-            (answer.similarity, answer.overlap, recalled.support(answer.text, vector))
+            (
+                answer.similarity,
+                answer.overlap,
+                recalled.support(answer.text, vector),
+                answer.relevance,
+                answer.known_relevance,
+            )
             for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
         ]
         log_odds = np.array(features, dtype=np.float64).reshape(-1, len(GLANCED)) @ weights + critic.glance_bias
@@ -347,8 +356,9 @@ class Judge:
 
     def _recall(self, source: str, relation: str) -> Recalled:
         """Known answers to similar sources, if the bundle has any."""
-        answers = self._known.recall(source, relation, self.signer) if self._known else []
-        return Recalled(answers, self.signer.vectors([answer.text for answer in answers]))
+        if not self._known:
+            return Recalled([], np.zeros((0, self.signer.encoder.dim), np.float32))
+        return self._known.recall(source, relation, self.signer)
 
     def _with_known(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
@@ -361,7 +371,13 @@ class Judge:
             recalled = self._recalled(pair.source, pair.relation)
             support = recalled.support(pair.target, vectors[pair.target])
             if answer := recalled.find(pair.target):
-                row = PairScores(0.0, verdict=score.verdict, known=answer.similarity, known_overlap=answer.overlap)
+                row = PairScores(
+                    0.0,
+                    verdict=score.verdict,
+                    known=answer.similarity,
+                    known_overlap=answer.overlap,
+                    known_relevance=answer.known_relevance,
+                )
             else:
                 row = replace(score, known=0.0)
             rows.append(replace(row, support=support))

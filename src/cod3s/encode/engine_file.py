@@ -75,35 +75,40 @@ def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
 
 
 def _take_apart(content: memoryview, file: str) -> EngineFile:
-    position = 0
+    reader = _Reader(content)
+    if (version := reader.number("I")) != _VERSION:
+        raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
+    reader.string()  # the kind of model
+    reader.number("I")  # and its revision
+    variables = dict(reader.variable() for _ in range(reader.number("I")))
+    return EngineFile(variables, {reader.string(): reader.string() for _ in range(reader.number("I"))})
 
-    def take(size: int) -> memoryview:
-        nonlocal position
-        taken = content[position : position + size]
+
+class _Reader:
+    """Reads the content from its start on."""
+
+    def __init__(self, content: memoryview) -> None:
+        self._content, self._position = content, 0
+
+    def take(self, size: int) -> memoryview:
+        taken = self._content[self._position : self._position + size]
         if len(taken) < size:
             raise struct.error("the file ends too early")
-        position += size
+        self._position += size
         return taken
 
-    def number(kind: str) -> int:
-        (value,) = struct.unpack(f"<{kind}", take(struct.calcsize(f"<{kind}")))
+    def number(self, kind: str) -> int:
+        (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(f"<{kind}")))
         return int(value)
 
-    def string() -> str:
-        return bytes(take(number("H"))[:-1]).decode()
+    def string(self) -> str:
+        return bytes(self.take(self.number("H"))[:-1]).decode()
 
-    def variable() -> tuple[str, Stored]:
-        name, start = string(), position
-        take(4 * number("B") + 1)  # the dimensions and the type
-        take(number("I"))
-        return name, content[start:position]
-
-    if (version := number("I")) != _VERSION:
-        raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
-    string()  # the kind of model
-    number("I")  # and its revision
-    variables = dict(variable() for _ in range(number("I")))
-    return EngineFile(variables, {string(): string() for _ in range(number("I"))})
+    def variable(self) -> tuple[str, Stored]:
+        name, start = self.string(), self._position
+        self.take(4 * self.number("B") + 1)  # the dimensions and the type
+        self.take(self.number("I"))
+        return name, self._content[start : self._position]
 
 
 def _numbers(variable: Stored) -> npt.NDArray[Any]:

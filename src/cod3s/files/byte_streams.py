@@ -58,8 +58,8 @@ class _ZstdFile(io.RawIOBase):
     """The bytes in a .zst file; unlike zstandard's reader, it reports a file that was cut short."""
 
     def __init__(self, path: Path) -> None:
+        self._source = path.open("rb")  # first, because `close` needs it whatever fails next
         self._library = require("zstandard", "corpus")
-        self._source = path.open("rb")
         self._frame: Any = None  # the frame being read, None between frames
         self._ready = memoryview(b"")
 
