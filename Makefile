@@ -94,7 +94,7 @@ default-bundle: install
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
 	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-unseen.tsv \
-	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,support
+	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,known_relevance,support
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
 	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz recipes/answers-typical.tsv.gz --most-alike 0.9 --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150

@@ -84,7 +84,12 @@ class Crowd:
             kind = self.draw.choice(_KINDS)
             try:
                 status = await asyncio.wait_for(kind.send(self), _PATIENCE)
-            except (httpx.HTTPError, OSError, TimeoutError) as error:
+            except (
+                httpx.HTTPError,
+                OSError,
+                TimeoutError,
+                asyncio.TimeoutError,
+            ) as error:
                 self.findings.append(f"{kind.name}: {error!r}")
                 continue
             self.statuses.setdefault(kind.name, Counter())[status] += 1
@@ -143,7 +148,7 @@ class Crowd:
         connection = writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.write(request)
-        with suppress(TimeoutError, ConnectionError):
+        with suppress(TimeoutError, asyncio.TimeoutError, ConnectionError):
             await asyncio.wait_for(reader.read(200), self.draw.uniform(0, 2))
         writer.transport.abort()
         return _NO_REPLY
