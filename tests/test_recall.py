@@ -16,9 +16,9 @@ from cod3s.critic.fitting import GLANCE, fit_critic
 from cod3s.decode.choice import Taken, choose_sure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, load_known, save_known
+from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, are_opposites, load_known, save_known
 from cod3s.decode.plausibility import GLANCED, Critic, Pair, load_critic, save_critic
-from cod3s.decode.retelling import hero_of, retell, retold
+from cod3s.decode.retelling import hero_of, names_nobody, retell, retold
 from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
@@ -157,6 +157,64 @@ ELSEWHERE = [
 def test_what_we_did_is_not_told_about_others(source: str, wanted: list[str], why: str) -> None:
     answers = ["we shared the prize", "the whole street heard of it"]
     assert [*retell(answers, "We won the lottery.", source)] == wanted, why
+
+
+NOBODY = [
+    ("the cake didn't rise", True, "a thing"),
+    ("The oven was smoking.", True, "a thing"),
+    ("The mayor resigned.", False, "a person"),
+    ("The violinist broke a string.", False, "people end in -ist"),
+    ("Kim baked bread.", False, "perhaps a name"),
+    ("it snowed in Johannesburg", False, "perhaps a name"),
+    ("My cat is sick.", False, "it is mine"),
+]
+
+
+@pytest.mark.parametrize(("source", "nobody", "why"), NOBODY, ids=[source for source, *_ in NOBODY])
+def test_whether_a_source_names_nobody(source: str, nobody: bool, why: str) -> None:
+    assert names_nobody(source) is nobody, why
+
+
+def test_who_tells_of_a_thing_acts_in_its_story() -> None:
+    answers = ["she forgot the baking powder", "her boy slammed the oven door", "the yeast was old"]
+    mine = ["I forgot the baking powder", "my boy slammed the oven door", "the yeast was old"]
+    assert [*retell(answers, "The cake did not rise.", "the cake didn't rise")] == mine
+    assert [*retell(answers, "Her cake did not rise.", "the cake didn't rise")] == mine
+    assert [*retell(["he moved away"], "The mayor resigned.", "The mayor resigned.")] == ["he moved away"]
+
+
+def test_what_happened_to_me_is_not_told_about_others() -> None:
+    answers = ["it hit me on the cheek", "my teacher had a spare one", "it snapped"]
+    assert [*retell(answers, "My string broke.", "The violinist broke a string.")] == ["it snapped"]
+
+
+def test_several_people_do_not_share_a_wife() -> None:
+    answers = ["his wife had a headache", "he sold it again"]
+    assert [*retell(answers, "He bought a drum kit.", "They bought a drum kit.")] == ["they sold it again"]
+    assert [*retell(answers, "He bought a drum kit.", "I bought a drum kit.")] == [
+        "my wife had a headache",
+        "I sold it again",
+    ]
+
+
+OPPOSITES = [
+    ("The bank raised its rates.", "The bank cut its rates.", True, "raised and cut"),
+    ("It snowed all night.", "The snow melted.", True, "one comes, the other goes"),
+    ("The bank raised its rates.", "The bank raised its fees.", False, "the same"),
+    ("He won and lost.", "He lost.", False, "both have it"),
+]
+
+
+@pytest.mark.parametrize(("text", "other", "wanted", "why"), OPPOSITES, ids=[why for *_, why in OPPOSITES])
+def test_opposites(text: str, other: str, wanted: bool, why: str) -> None:
+    assert are_opposites(text, other) is wanted, why
+    assert are_opposites(other, text) is wanted, why
+
+
+def test_answers_to_the_opposite_are_not_recalled(signer: Signer, tmp_path: Path) -> None:
+    answers = {"The bank raised rates.": {"effect": ["a"]}, "The bank cut rates.": {"effect": ["b"]}}
+    save_known(tmp_path / "known", answers, signer)
+    assert recalled(load_known(tmp_path / "known"), signer, "the bank raised rates again") == ["a"]
 
 
 RETOLD = [

@@ -33,6 +33,31 @@ _SIMILAR = 0.5  # answers to less similar sources, by their bits, hardly ever fi
 _NEGATIONS = frozenset(
     words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
 )
+_OPPOSITES = [  # what raised prices do, cut ones do not
+    tuple(frozenset(words(side)) for side in pair)
+    for pair in (
+        (
+            "raise raises raised rise rises rose risen increase increases increased",
+            "cut cuts lower lowers lowered "
+            "reduce reduces reduced fall falls fell fallen drop drops dropped decrease decreases decreased",
+        ),
+        ("win wins won", "lose loses lost"),
+        ("find finds found", "lose loses lost"),
+        ("open opens opened", "close closes closed"),
+        ("buy buys bought", "sell sells sold"),
+        ("hire hires hired", "fire fires fired"),
+        ("pass passes passed", "fail fails failed"),
+        ("accept accepts accepted", "refuse refuses refused reject rejects rejected"),
+        ("marry marries married", "divorce divorces divorced"),
+        ("gain gains gained", "lose loses lost"),
+        ("early earlier", "late later"),
+        ("hot hotter", "cold colder"),
+        ("full", "empty"),
+        ("freeze freezes froze frozen", "melt melts melted thaw thaws thawed"),
+        ("snowed snowing", "melt melts melted"),
+        ("more", "less fewer"),
+    )
+]
 _SUPPORTERS = 2  # how many of the nearest known answers count
 _COMPARED_TOGETHER = 1024  # vectors of sources
 _MOST_BYTES = 1 << 28  # of the answers, unpacked, and of memory for unpacking them
@@ -92,12 +117,13 @@ class KnownAnswers:
     def recall(self, source: str, relation: str, signer: Signer) -> Recalled:
         """The known answers to the sources that are most similar to this one, told about its people, each once.
 
-        Vectors hardly see negation, so sources that are negated where this one is not are passed over.
+        Vectors hardly see negation, so sources that are negated where this one is not are passed over, and so are
+        those that say the opposite.
         """
         vector, of_event = signer.vectors([source, neutral(source)])
         recalled: dict[str, _Similar] = {}
         for other in self._similar(source, vector, self._nearest(of_event, relation), signer)[:_SOURCES]:
-            if _is_negated(other.source) == _is_negated(source):
+            if _is_negated(other.source) == _is_negated(source) and not are_opposites(other.source, source):
                 for text in retell(other.answers, other.source, source):
                     recalled.setdefault(text, other)
         vectors = signer.vectors([*recalled])
@@ -176,6 +202,16 @@ def _parse(line: str, relation: str) -> tuple[str, list[str]]:
 
 def _is_negated(text: str) -> bool:
     return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
+
+
+def are_opposites(text: str, other: str) -> bool:
+    """Whether one text has a word whose opposite the other one has, such as raised and cut."""
+    told, others = {*words(text)}, {*words(other)}
+    return any(
+        (left & told and right & others and not (right & told or left & others))
+        or (right & told and left & others and not (left & told or right & others))
+        for left, right in _OPPOSITES
+    )
 
 
 def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float = 1.0) -> int:

@@ -18,7 +18,7 @@ _FORMS = {  # subject, object, before a noun, alone, reflexive
 _SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
 _SINGULAR = ("he", "she")
 _FIRST = ("I", "we")
-_WE = frozenset({"i", "we"})
+_PLURAL = ("we", "they")
 _NOUNS = {  # and names that many examples use
     "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle "
     "adam ben bob daniel david george henry jack james john mark max michael mike paul peter thomas tim tom",
@@ -32,6 +32,23 @@ _OTHERS = frozenset(  # people who may be he or she
         "student teacher teammate toddler"
     )
 )
+_SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
+# Other people, as far as they are common in short statements; those in -er, -or, -ist and -ian need not be listed.
+_PEOPLE = frozenset(
+    words(
+        "accountant adult apprentice architect assistant astronaut athlete attendant audience bandit boy "
+        "bride brides captain champion chef chief children citizens clerk clown company cook couple couples "
+        "crew crowd deputy detective everybody everyone ex families family friends gang girl girls "
+        "government grandparents groom guard guards guest guests guide guy heir hero host immigrant infant "
+        "intern judge kids king knight landlady lifeguard lord maid mechanic merchant midwife model monk "
+        "neighbours nobody nun nurses official orphan parents patients people person pilot pilots plaintiff "
+        "poet police pope president priest prince princess pupil pupils queen recruit refugee relative "
+        "relatives residents secretary sheriff somebody someone spy students surgeon suspect team tenant "
+        "tenants thief thieves troops twins victim waitress who widow witness witnesses youth"
+    )
+)
+_DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
+_OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
 _PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
@@ -84,13 +101,33 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     teller, hero = hero_of(told), hero_of(asked)
     if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
         hero = None
-    elsewhere = hero in (None, *_FIRST) and _WE & {*words(told)} and not _speaks_of_me(words(asked))
+    nobody = hero is None and names_nobody(asked)
+    elsewhere = hero in (None, *_FIRST) and not nobody and not _speaks_of_me(words(asked))
+    of_us = bool(_people(told) & {*_FIRST})
     for answer in answers:
-        if elsewhere and _WE & {*words(answer)}:  # what I did is not what somebody else did
+        people = _people(answer)
+        if elsewhere and of_us and people & {*_FIRST}:  # what I did is not what somebody else did
             continue
-        text = retold(answer, teller, hero) if hero else answer
+        if hero in _PLURAL and teller not in _PLURAL and _SPOUSES & {*words(answer)}:
+            continue
+        if nobody and len(others := people & {*_SINGULAR}) == 1:  # who tells that the cake burned has baked it
+            text = retold(answer, others.pop(), "I")
+        else:
+            text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
             yield text
+
+
+def names_nobody(text: str) -> bool:
+    """Whether a statement surely names no person, neither by a pronoun nor by a noun or a name."""
+    told = words(text)
+    first, *others = text.split()
+    if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
+        return False  # it may be a name
+    return not any(
+        word in _PERSON_OF or word in _OTHERS or word in _PEOPLE or word.partition("'")[0].endswith(_OF_PEOPLE)
+        for word in told
+    )
 
 
 def hero_of(text: str) -> str | None:
