@@ -93,7 +93,7 @@ class Answer:
 class StageStarted:
     """An event of a stream that was asked for its stages: what is done next, and in how many bins."""
 
-    name: str  # choosing bins, writing, choosing answers
+    name: str  # recalling answers, choosing bins, writing, choosing answers
     bins: int = 0  # 0 before they are chosen, and for systems without bins
 
     def __str__(self) -> str:

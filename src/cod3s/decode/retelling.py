@@ -125,8 +125,8 @@ def names_nobody(text: str) -> bool:
     if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
         return False  # it may be a name
     return not any(
-        word in _PERSON_OF or word in _OTHERS or word in _PEOPLE or word.partition("'")[0].endswith(_OF_PEOPLE)
-        for word in told
+        noun in _PERSON_OF or noun in _OTHERS or noun in _PEOPLE or noun.endswith(_OF_PEOPLE)
+        for noun in (word.partition("'")[0] for word in told)
     )
 
 
