@@ -89,6 +89,12 @@ def test_harmless_words_are_stopped_beside_a_source_that_they_hurt() -> None:
         ("she stopped eating", "it was part of a challenge with friends"),
         ("the boss touched her arm", "her colleagues clapped"),
         ("they were sent back to their country", "they had killed a child"),
+        ("the teacher was dismissed at once", "she was having a baby"),
+        ("she was followed home", "she had drunk too much to drive"),
+        ("the village was afraid of the stranger", "he had come from abroad"),
+        ("two men held hands in the park", "one of them got a ticket"),
+        ("she fell in love with her teacher", "they became a couple"),
+        ("he was ashamed of his body", "he could not lose his weight"),
     ],
 )
 def test_victims_are_not_blamed_and_nobody_is_mocked(source: str, answer: str) -> None:
