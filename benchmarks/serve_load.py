@@ -23,14 +23,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from statistics import median
 
 import httpx
 
 READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
-AGAIN = ("", "yesterday ", "last week ", "last month ", "last year ", "years ago ", "once upon a time ")
 MOST_REQUESTS = 2000  # in a round, whatever the time
 
 
@@ -75,14 +74,15 @@ def memory_mb(pid: int) -> float:
 
 
 def questions() -> Iterator[dict[str, str]]:
-    """The sources of the reading, once as an effect's and once as a cause's, then with a time before each.
+    """The sources of the reading, each with both relations, and then again with another day before each.
 
     The server remembers what it was asked, so no question comes twice.
     """
     with READING.open(encoding="utf-8", newline="") as file:
         sources = list(dict.fromkeys(row["source"] for row in csv.DictReader(file, delimiter="\t")))
-    for before, relation in product(AGAIN, ("effect", "cause")):
-        yield from ({"text": before + source, "relation": relation} for source in sources)
+    for day in count():
+        for source, relation in product(sources, ("effect", "cause")):
+            yield {"text": f"on day {day} {source}" if day else source, "relation": relation}
 
 
 async def run_round(

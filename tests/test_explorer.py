@@ -177,8 +177,11 @@ def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit:
     )
     watched.run(k=5)
     counts = [tuple(pair) for pair in watched.page.evaluate("window.counts")]
-    assert (5, 0) in counts  # all bins are announced before any answer is there
-    assert any(cards == 5 and 0 < filled < 5 for cards, filled in counts)
+    assert any(cards and not filled for cards, filled in counts), (
+        "bins are announced before their answers are there"
+    )
+    assert all(filled <= cards <= 5 for cards, filled in counts)
+    assert any(0 < filled < 5 for _, filled in counts)
     record = ask_api(embedded_site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 5})
     assert watched.texts() == [answer["text"] for answer in record["answers"]]
     assert watched.page.locator("#map .mark").count() == 5
