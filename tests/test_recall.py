@@ -167,6 +167,7 @@ NOBODY = [
     ("Kim baked bread.", False, "perhaps a name"),
     ("it snowed in Johannesburg", False, "perhaps a name"),
     ("My cat is sick.", False, "it is mine"),
+    ("\U0001f170", True, "a picture of a capital letter"),
 ]
 
 

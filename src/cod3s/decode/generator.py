@@ -251,7 +251,7 @@ class Generator:
         yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
-        if not answers or not all(answer.known_for for answer in answers):  # then the model need not be open
+        if not answers or not all(answer.known_for for answer in answers):  # known ones do not need the model
             unsigned = batch.system.kind in (SENTENCES, TORCH)
             model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
             if model.engine.cuts(batch.sources[position]):

@@ -121,6 +121,8 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
 def names_nobody(text: str) -> bool:
     """Whether a statement surely names no person, neither by a pronoun nor by a noun or a name."""
     told = words(text)
+    if not told:
+        return True  # a picture or punctuation
     first, *others = text.split()
     if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
         return False  # it may be a name
