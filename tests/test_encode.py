@@ -1,6 +1,7 @@
 """Encoders: real models, the same vectors in any batch, and clear errors."""
 
 import json
+import resource
 import shutil
 from pathlib import Path
 
@@ -95,6 +96,21 @@ def test_ids_name_backend_model_and_weights(static: Encoder, fast: Encoder, sber
 def test_a_long_sentence_is_read_to_the_token_limit_and_no_further(fast: Encoder) -> None:
     cut, whole = fast.encode(["word " * 254, "word " * 20_000])  # 256 tokens with the two special ones
     assert cut @ whole == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory as Linux tells it")
+def test_sentences_are_not_remembered(static: Encoder) -> None:
+    """The tokenizer would keep 2 KB of each, 20 MB here, until it has 10,000."""
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    sentences = [f"on day {number} somebody looked for the key" for number in range(9_000)]
+    static.encode(sentences[:10])
+    before = resident_bytes()
+    for start in range(0, len(sentences), 10):
+        static.encode(sentences[start : start + 10])
+    assert resident_bytes() - before < 5 * 2**20
 
 
 def test_the_embedded_weights_are_the_published_ones() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class StaticEncoder:
         self._model = WordLlama.load(cache_dir=Path(spec.origin).parent, disable_download=True)
         self._model.tokenizer.no_padding()
         self._model.tokenizer.enable_truncation(_MAX_TOKENS)
+        _remember_nothing(self._model.tokenizer)
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         table = self._model.embedding
@@ -49,3 +51,12 @@ class StaticEncoder:
             # In double precision, a sum does not depend on the other sentences of the batch.
             vectors[rows] = np.add.reduceat(flat.astype(np.float64), starts, axis=0)
         return unit(vectors)
+
+
+def _remember_nothing(tokenizer: Any) -> None:
+    """Switch off the memory of the last 10,000 words.
+
+    This tokenizer does not split sentences into words, so it would remember whole sentences, at some 2 KB each.
+    """
+    if hasattr(tokenizer.model, "_resize_cache"):  # tokenizers 0.20.0 has no such method
+        tokenizer.model._resize_cache(0)
