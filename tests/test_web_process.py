@@ -2,13 +2,16 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -65,7 +68,28 @@ def test_ctrl_c_ends_it_although_an_answer_is_on_its_way(tiny_bundle: TinyBundle
             assert process.wait(timeout=30) == 0
 
 
+def test_ctrl_c_ends_it_although_clients_work_wait_drip_and_idle(tiny_bundle: TinyBundle) -> None:
+    with serve("--bundle", tiny_bundle.small, "--max-k", "200", "--at-once", "1", "--quiet") as (process, line):
+        host, port = address_in(line).removeprefix("http://").strip("/").split(":")
+        heavy = json.dumps({"text": SOURCES[0], "relation": "effect", "k": 200, "beam": 100})
+        head = f"Host: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(heavy)}\r\n\r\n"
+        asking = f"POST /api/stream HTTP/1.1\r\n{head}{heavy}".encode()
+        idling = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        with ExitStack() as stack:
+            clients = [stack.enter_context(socket.create_connection((host, int(port)), 30)) for _ in range(9)]
+            *asked, dripping, idle, _silent = clients
+            for client in asked:
+                client.sendall(asking)
+            dripping.sendall(asking[:-5])
+            idle.sendall(idling)
+            assert idle.recv(100).startswith(b"HTTP/1.1 200")
+            assert asked[0].recv(100).startswith(b"HTTP/1.1 200"), "the others wait"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+
+
 STUCK_SERVER = """
+import sys
 import time
 from fastapi import FastAPI
 from cod3s.serving import running
@@ -79,26 +103,102 @@ def stuck() -> None:
     print("stuck", flush=True)
     time.sleep(100)
 
+@app.get("/unread")
+def unread() -> None:
+    print("unread", flush=True)
+    running._log.warning("*" * 1_000_000)  # more than a pipe holds
+
 with listen("127.0.0.1", 0) as listener:
     print(link("127.0.0.1", listener), flush=True)
     running.run_until_stopped(app, listener, log_config=None)
 """
 
 
-def test_ctrl_c_does_not_wait_for_a_computation_that_does_not_end() -> None:
+@pytest.mark.parametrize("what", ["stuck", "unread"])
+def test_ctrl_c_does_not_wait_for_a_computation_or_a_reader_that_never_comes(what: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", STUCK_SERVER], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+        [sys.executable, "-c", STUCK_SERVER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
     ) as process:
         assert process.stdout is not None
         host, port = address_in(process.stdout.readline()).removeprefix("http://").strip("/").split(":")
         try:
             with socket.create_connection((host, int(port)), timeout=30) as client:
-                client.sendall(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert process.stdout.readline() == "stuck\n"
+                client.sendall(f"GET /{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                assert process.stdout.readline() == f"{what}\n"
                 process.send_signal(signal.SIGINT)
                 assert process.wait(timeout=30) == 0
         finally:
             process.kill()
+
+
+SLOWLY_FREED = """
+import time
+from cod3s.cli.main import main
+
+class SlowlyFreed:
+    sleep = time.sleep
+
+    def __del__(self) -> None:
+        self.sleep(100)
+
+held = SlowlyFreed()
+main()
+"""
+
+
+def test_ctrl_c_does_not_wait_until_memory_is_freed(tiny_bundle: TinyBundle) -> None:
+    """On an overloaded machine, Python took half a minute to free what the server remembered."""
+    arguments = ["serve", "--port", "0", "--bundle", str(tiny_bundle.small)]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOWLY_FREED, *arguments], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        try:
+            httpx.get(f"{address_in(process.stdout.readline())}/healthz", timeout=60).raise_for_status()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has heaps for threads")
+def test_threads_share_a_few_heaps() -> None:
+    """malloc_info() counts the heaps of 40 threads, of which each has taken memory."""
+    lines = """
+        import ctypes, os, threading
+        from cod3s.serving.running import limit_arenas
+        limit_arenas()
+        libc, all_hold = ctypes.CDLL(None), threading.Barrier(40)
+        libc.malloc.restype, libc.fdopen.restype = ctypes.c_void_p, ctypes.c_void_p
+        def hold() -> None:
+            libc.malloc(1000)
+            all_hold.wait()
+        threads = [threading.Thread(target=hold) for _ in range(40)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+        out = ctypes.c_void_p(libc.fdopen(1, b"w"))
+        libc.malloc_info(0, out), libc.fflush(out)
+    """
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "MALLOC_ARENA_MAX"}
+    command = [sys.executable, "-c", textwrap.dedent(lines)]
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+    assert 1 < told.count("<heap ") <= max(2, os.cpu_count() or 1)
+
+
+def test_a_connection_without_a_request_is_kept_for_longer_than_clients_keep_it(tiny_bundle: TinyBundle) -> None:
+    """A request that arrives just as the server closes its connection is lost. httpx keeps it for 5 seconds."""
+    patient = httpx.Limits(keepalive_expiry=60)
+    with (
+        serve("--bundle", tiny_bundle.small) as (_, line),
+        httpx.Client(base_url=address_in(line), limits=patient) as client,
+    ):
+        opened = client.get("/healthz").extensions["network_stream"].get_extra_info("client_addr")
+        time.sleep(6)
+        reused = client.get("/healthz").extensions["network_stream"].get_extra_info("client_addr")
+        assert reused == opened
 
 
 def test_a_port_that_is_taken_is_told(cod3s: Run, tiny_bundle: TinyBundle) -> None:

@@ -110,6 +110,7 @@ def serve(
     require_judge()
     from cod3s.judge.collect.server import ServerOptions, serve_study
     from cod3s.judge.study.identities import new_token, token_hash
+    from cod3s.serving.running import end_process
 
     token = new_token() if admin_token else ""
     options = ServerOptions(
@@ -126,6 +127,7 @@ def serve(
         say("ctrl-C to stop; every rating so far is saved")
 
     serve_study(study, port=port, options=options, database=database, announce=announce)
+    end_process()
 
 
 def _tops(texts: list[str]) -> dict[str, int]:

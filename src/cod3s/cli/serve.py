@@ -37,10 +37,11 @@ def serve(
     require("fastapi", "serve")
     require("uvicorn", "serve")
     from cod3s.decode.generator import load
-    from cod3s.serving.running import run_until_stopped
+    from cod3s.serving.running import end_process, limit_arenas, run_until_stopped
     from cod3s.web.app import create_app
 
     limits = Limits(**options)
+    limit_arenas()
     with listen(host, port) as listener:
         generator = load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
@@ -50,6 +51,7 @@ def serve(
         if open:
             webbrowser.open(address)
         run_until_stopped(app, listener, log_config=None)
+    end_process()
 
 
 def mcp(bundle: BundleOption = None) -> None:

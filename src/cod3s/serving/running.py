@@ -1,31 +1,65 @@
-"""Run an application until it is told to stop, and then stop within a stated time."""
+"""Run an application within bounds: of the memory that its threads keep, and of the time that it takes to stop."""
 
+import ctypes
 import logging
 import os
 import socket
+import sys
 import threading
+import time
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp
 
 GRACE_SECONDS = 5  # for requests that are being answered when the server is told to stop
 GIVE_UP_SECONDS = 10  # after that signal; a thread in the middle of a computation cannot be cancelled
+KEEP_ALIVE_SECONDS = 75  # for connections without a request: longer than most proxies and clients keep them
+_M_ARENA_MAX = -8  # in malloc.h
+_WARNING_SECONDS = 1  # for a warning that nobody may be reading
 _log = logging.getLogger(__name__)
+
+
+def limit_arenas() -> None:
+    """Let the C library keep at most as many heaps for threads as there are cores, not eight times as many.
+
+    Each keeps what was freed in it, so memory would grow until every heap has seen the largest request. Call it
+    before threads start. The variable MALLOC_ARENA_MAX has precedence; other C libraries than glibc have no limit.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(AttributeError, OSError, TypeError):
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, max(2, os.cpu_count() or 1))
 
 
 def run_until_stopped(app: ASGIApp, listener: socket.socket, **options: Any) -> None:
     """Serve `app` on `listener` until ctrl-C; `options` are further settings of uvicorn.
 
-    No access log: it would record what users do. No server header: it only helps attackers.
+    No access log: it would record what users do. No server header: it only helps attackers. The process ends
+    GIVE_UP_SECONDS after ctrl-C at the latest, whatever comes after this call; end it with `end_process`.
     """
     config = uvicorn.Config(
-        app, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS, **options
+        app,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        **options,
     )
     with suppress(KeyboardInterrupt):  # uvicorn shuts down first and then raises it again
         _BoundedServer(config).run(sockets=[listener])
+
+
+def end_process() -> NoReturn:
+    """End this process without waiting for its threads and without freeing its memory piece by piece.
+
+    Freeing takes half a second of a core, so half a minute of a busy machine, and nothing can stop it: by then,
+    Python has halted all other threads.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 class _BoundedServer(uvicorn.Server):
@@ -34,14 +68,25 @@ class _BoundedServer(uvicorn.Server):
     Python waits for its threads before it ends, and a step of decoding may take a minute on a busy machine.
     """
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = threading.Event()
+        # Started now, because a signal may arrive while the lock that starting a thread needs is taken.
+        threading.Thread(target=self._give_up_in_time, daemon=True).start()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
-            timer = threading.Timer(GIVE_UP_SECONDS, _give_up)
-            timer.daemon = True
-            timer.start()
+            self._stopping.set()
         super().handle_exit(sig, frame)
 
+    def _give_up_in_time(self) -> None:
+        self._stopping.wait()
+        time.sleep(GIVE_UP_SECONDS)
+        warning = threading.Thread(target=_warn, daemon=True)  # it may wait for a full pipe forever
+        warning.start()
+        warning.join(_WARNING_SECONDS)
+        os._exit(0)
 
-def _give_up() -> None:
+
+def _warn() -> None:
     _log.warning("stopped with requests unanswered after %s seconds", GIVE_UP_SECONDS)
-    os._exit(0)
