@@ -164,6 +164,22 @@ def test_every_supported_python_that_is_here_compiles_the_package(version: str, 
     assert compiled.returncode == 0, compiled.stdout
 
 
+def test_the_notice_names_every_shipped_file_that_is_not_code() -> None:
+    """By its name, its ending or its folder."""
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    named = set(re.findall(r"[\w/.-]+", notice))
+    package = ROOT / "src" / "cod3s"
+    bundle = package / "data" / "default_bundle"
+    for path in package.rglob("*"):
+        if path.is_dir() or path.suffix in (".py", ".pyc"):
+            continue
+        folders = [
+            f"{folder.relative_to(bundle).as_posix()}/" for folder in path.parents if bundle in folder.parents
+        ]
+        names = {path.name, path.suffix, f"data/{path.name}", f"{path.parent.name}/", *folders}
+        assert names & named, path
+
+
 @pytest.mark.slow
 def test_the_wheel_holds_the_bundle_the_pages_and_the_licences(distributions: Path) -> None:
     with zipfile.ZipFile(next(distributions.glob("*.whl"))) as wheel:
