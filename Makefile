@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install packages test check demo docs format release default-bundle campaign lowest
+.PHONY: install packages test check demo docs format release default-bundle campaign lowest audit
 
 # One stamp per pyproject.toml: a second `make` installs nothing.
 $(VENV)/.installed: pyproject.toml
@@ -52,6 +52,13 @@ lowest:
 	$(VENV)-lowest/bin/cod3s generate --help > $(VENV)-lowest/help.txt
 	$(VENV)-lowest/bin/cod3s generate effect "the power went out during dinner" -k 3
 	$(VENV)-lowest/bin/cod3s sign "The lamp fell." "The rug caught fire." --encoder static
+
+# Known vulnerabilities of everything that is installed for the tests; asks the index, which must know them (PyPI does).
+audit: install
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/pip install --quiet pip-audit
+	$(BIN)/pip freeze --exclude-editable | sed 's/+.*//' > $(VENV)-audit/installed.txt
+	$(VENV)-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement $(VENV)-audit/installed.txt
 
 # The docs as a site in build/site, from the same files.
 docs:
