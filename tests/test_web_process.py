@@ -166,26 +166,44 @@ def test_ctrl_c_does_not_wait_until_memory_is_freed(tiny_bundle: TinyBundle) -> 
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has heaps for threads")
-def test_threads_share_a_few_heaps() -> None:
-    """malloc_info() counts the heaps of 40 threads, of which each has taken memory."""
+def test_threads_share_a_few_heaps_and_give_back_what_they_freed() -> None:
+    """malloc_info() counts the heaps of 40 threads, each of which takes memory and frees all but the end of it."""
     lines = """
-        import ctypes, os, threading
-        from cod3s.serving.running import limit_arenas
-        limit_arenas()
+        import ctypes, os, threading, time
+        from pathlib import Path
+        from cod3s.serving import running
+        running.TRIM_SECONDS = 0.5
+        running.bound_heaps()
         libc, all_hold = ctypes.CDLL(None), threading.Barrier(40)
         libc.malloc.restype, libc.fdopen.restype = ctypes.c_void_p, ctypes.c_void_p
+        libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+        libc.free.argtypes = [ctypes.c_void_p]
+
         def hold() -> None:
-            libc.malloc(1000)
+            blocks = [libc.malloc(10_000) for _ in range(200)]
+            for block in blocks:
+                libc.memset(block, 1, 10_000)
             all_hold.wait()
+            for block in blocks[:-1]:
+                libc.free(block)
+
+        def resident_mb() -> int:
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+        before = resident_mb()
         threads = [threading.Thread(target=hold) for _ in range(40)]
         [thread.start() for thread in threads], [thread.join() for thread in threads]
+        time.sleep(2)
+        print(resident_mb() - before, flush=True)
         out = ctypes.c_void_p(libc.fdopen(1, b"w"))
         libc.malloc_info(0, out), libc.fflush(out)
     """
     environment = {name: value for name, value in ENVIRONMENT.items() if name != "MALLOC_ARENA_MAX"}
     command = [sys.executable, "-c", textwrap.dedent(lines)]
     told = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
-    assert 1 < told.count("<heap ") <= max(2, os.cpu_count() or 1)
+    kept_mb, _, heaps = told.partition("\n")
+    assert 1 < heaps.count("<heap ") <= max(2, os.cpu_count() or 1)
+    assert int(kept_mb) < 20, "of 80 MB"
 
 
 def test_a_connection_without_a_request_is_kept_for_longer_than_clients_keep_it(tiny_bundle: TinyBundle) -> None:

@@ -4,7 +4,7 @@
 
 Every reply has a documented status, the queue stays bounded, and a request after the crowd is answered within five
 seconds. After a warm-up, memory is flat from the first to the last tenth: the server opens encoders when a request
-needs them, and remembers answers up to a limit.
+needs them, remembers answers up to a limit, and decodes up to 40 answers of waiting requests together.
 """
 
 import argparse
@@ -59,13 +59,15 @@ class Crowd:
             await asyncio.gather(self._watch_queue(), *(self._client() for _ in range(clients)))
 
     async def warm_up(self, answers: int) -> None:
-        """Send a valid request of each kind and then so many different questions, one after another."""
+        """Send a valid request of each kind, then so many questions one after another, and then many at once."""
         async with self._connected():
             for kind in dict.fromkeys(_KINDS):
                 if kind.expected == _BUSY:
                     await kind.send(self)
             for _ in range(answers):
                 await self.post("/api/generate", self.question())
+            at_once = Limits().at_once + Limits().waiting
+            await asyncio.gather(*(self.post("/api/generate", self.question()) for _ in range(at_once)))
         self.seconds.clear()
 
     @asynccontextmanager

@@ -37,11 +37,11 @@ def serve(
     require("fastapi", "serve")
     require("uvicorn", "serve")
     from cod3s.decode.generator import load
-    from cod3s.serving.running import end_process, limit_arenas, run_until_stopped
+    from cod3s.serving.running import bound_heaps, end_process, run_until_stopped
     from cod3s.web.app import create_app
 
     limits = Limits(**options)
-    limit_arenas()
+    bound_heaps()
     with listen(host, port) as listener:
         generator = load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
