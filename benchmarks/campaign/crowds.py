@@ -1,6 +1,9 @@
 """A crowd: many clients with valid, broken, slow and aborted requests against `cod3s serve`.
 
     PYTHONPATH=benchmarks:tests python -m campaign.crowds --clients 50 --seconds 600 --warm-up 700
+    PYTHONPATH=benchmarks:tests python -m campaign.crowds --only compare --seconds 60
+
+The second sends a single kind of request, to see what makes memory grow.
 
 Every reply has a documented status, the queue stays bounded, and a request after the crowd is answered within five
 seconds. After a warm-up, memory is flat from the first to the last tenth: the server opens encoders when a request
@@ -42,6 +45,7 @@ class Crowd:
 
     address: str
     draw: random.Random
+    only: str = ""  # what the names of the kinds that are sent have in them
     end: float = 0.0
     statuses: dict[str, Counter[int]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)  # of valid requests that were answered
@@ -49,6 +53,7 @@ class Crowd:
     most_taken: int = 0
 
     def __post_init__(self) -> None:
+        self._kinds = [kind for kind in _KINDS if self.only in kind.name]
         self._sources = different_sources()
         self._host, _, port = self.address.removeprefix("http://").rstrip("/").rpartition(":")
         self._port = int(port)
@@ -61,7 +66,7 @@ class Crowd:
     async def warm_up(self, answers: int) -> None:
         """Send a valid request of each kind, then so many questions one after another, and then many at once."""
         async with self._connected():
-            for kind in dict.fromkeys(_KINDS):
+            for kind in dict.fromkeys(self._kinds):
                 if kind.expected == _BUSY:
                     await kind.send(self)
             for _ in range(answers):
@@ -83,7 +88,7 @@ class Crowd:
         """One client: another kind of request each time."""
         while time.monotonic() < self.end:
             await asyncio.sleep(self.draw.random())
-            kind = self.draw.choice(_KINDS)
+            kind = self.draw.choice(self._kinds)
             try:
                 status = await asyncio.wait_for(kind.send(self), _PATIENCE)
             except (
@@ -242,12 +247,14 @@ async def _as_status(reply: Awaitable[bytes]) -> int:
     return _status(await reply)
 
 
-def send_crowd(bundle: Path, budget: Budget, clients: int, limits: Limits, warm_up: int = 0) -> Tally:
+def send_crowd(
+    bundle: Path, budget: Budget, clients: int, limits: Limits, warm_up: int = 0, only: str = ""
+) -> Tally:
     """The tally of one crowd: each reply, then the queue, recovery and, after a warm-up, memory."""
     tally = Tally(f"server: {clients} clients, {budget.seconds / 60:g} minutes")
     options = ("--bundle", str(bundle), "--seconds", str(limits.seconds))
     with server(*options) as (address, pid):
-        crowd = Crowd(address, budget.draw("crowd"))
+        crowd = Crowd(address, budget.draw("crowd"), only)
         if warm_up:
             asyncio.run(crowd.warm_up(warm_up))
         with watched(pid) as watch:
@@ -288,7 +295,7 @@ def _summary(crowd: Crowd, watch: Watch, recovery: float) -> str:
 
 def campaign(options: argparse.Namespace) -> Iterator[Tally]:
     clients, warm_up = getattr(options, "clients", 50), getattr(options, "warm_up", 0)
-    yield send_crowd(material() / "small", budget_of(options), clients, Limits(), warm_up)
+    yield send_crowd(material() / "small", budget_of(options), clients, Limits(), warm_up, options.only)
 
 
 if __name__ == "__main__":
