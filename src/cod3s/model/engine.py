@@ -15,11 +15,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import read_engine_file
+from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.encode.fast import open_engine
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json
-from cod3s.model.prompted import Prompt, PromptedDecoder, can_prompt, leading_token, prompt_batches
+from cod3s.model.prompted import (
+    Prompt,
+    PromptedDecoder,
+    can_prompt,
+    has_absolute_positions,
+    leading_token,
+    prompt_batches,
+)
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -205,10 +212,10 @@ def _require_sound(path: Path) -> None:
         raise BundleError(f"a token appears twice in {path}", hint="copy or export the bundle again")
 
 
-def _require_sound_weights(path: Path) -> None:
-    """Refuse weights that crash CTranslate2: it reads attention from a layer that the file names."""
+def _sound_weights(path: Path) -> EngineFile | None:
+    """The weights, unless they crash CTranslate2: it reads attention from a layer that the file names."""
     if not path.is_file() or not path.stat().st_size:
-        return  # the engine says so
+        return None  # the engine says so
     with path.open("rb") as file:
         whole = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
     layers = {name.split("/")[1] for name in whole.variables if name.startswith("decoder/layer_")}
@@ -218,6 +225,7 @@ def _require_sound_weights(path: Path) -> None:
         layer = float("inf")
     if not -len(layers) <= layer < len(layers):
         raise BundleError(f"{path} is damaged: it has no layer {layer:g}", hint="copy or export the bundle again")
+    return whole
 
 
 class FastEngine(CTranslate2Engine):
@@ -238,7 +246,8 @@ class FastEngine(CTranslate2Engine):
         self._reader = reader
         self._prompted: dict[int, PromptedDecoder] = {}  # by the tag that prefixes start with
         self._prompting = Lock()
-        _require_sound_weights(folder / "model.bin")
+        weights = _sound_weights(folder / "model.bin")
+        self._reads_prompts = weights is not None and has_absolute_positions(weights)
         self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
@@ -247,7 +256,7 @@ class FastEngine(CTranslate2Engine):
     ) -> list[list[Hypothesis]]:
         """The same, but prefixes are read at once where that saves steps."""
         found: dict[int, list[Hypothesis]] = {}
-        if only is None and beam > 1:
+        if self._reads_prompts and only is None and beam > 1:
             for (tag, most), rows in self._promptable(requests, max_tokens).items():
                 hypotheses = self._search_prompted([requests[row] for row in rows], tag, beam, most)
                 found.update(zip(rows, hypotheses, strict=True))

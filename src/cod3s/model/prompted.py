@@ -52,6 +52,11 @@ def prompt_batches(prompts: Sequence[Prompt], leader: int, together: int) -> lis
     return batches
 
 
+def has_absolute_positions(whole: EngineFile) -> bool:
+    """Whether the decoder adds positions to tokens; with relative ones, as in T5, prompts get other scores."""
+    return "decoder/position_encodings/encodings" in {*whole.variables, *whole.aliases}
+
+
 def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
     """Whether a prefix is a tag and signature tokens, and long enough that reading it at once saves time.
 
