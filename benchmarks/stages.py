@@ -1,14 +1,17 @@
 """Where the time of an answer goes: processor seconds, engine calls, rows and tokens of each stage.
 
-    python benchmarks/stages.py [BUNDLE] [--rounds 3]
+    python benchmarks/stages.py [BUNDLE] [--rounds 3] [--writing 14]
 
 The first table is about opening a bundle with a causal language model, the second about answering, per source, in
-the best of the rounds. Processor time, because it says the same on a busy machine. A row is a prompt that the
-engine reads or a text that it scores. Tokens read are those of prompts and scored texts; tokens written are the
-steps of a search times its beams.
+the best of the rounds. With `--writing`, the sources are as many of docs/measured/reading.tsv for which answers
+have to be written, because too few are known. Processor time, because it says the same on a busy machine. A row is
+a prompt that the engine reads or a text that it scores. Tokens read are those of prompts and scored texts; tokens
+written are the steps of a search times its beams.
 """
 
 import argparse
+import csv
+import random
 import resource
 import time
 from collections import defaultdict
@@ -30,6 +33,10 @@ SOURCES = (
     ("the shop closed early", "cause"),
     ("he decided to sell the old car before the winter", "cause"),
 )
+READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
+
+Asked = tuple[str, str]
+"""A source and a relation."""
 
 
 @dataclass
@@ -111,11 +118,29 @@ def count(generator: Generator, costs: Costs) -> None:
     signer.encoder = CountingEncoder(signer.encoder, costs)
 
 
-def measure(generator: Generator, costs: Costs) -> Costs:
+def sources_to_write_for(generator: Generator, costs: Costs, number: int) -> list[Asked]:
+    """The first sources of the reading, in a fixed random order, for which sentences are written."""
+    with READING.open(encoding="utf-8", newline="") as file:
+        asked = list(
+            dict.fromkeys((row["source"], row["relation"]) for row in csv.DictReader(file, delimiter="\t"))
+        )
+    random.Random(1).shuffle(asked)
+    chosen: list[Asked] = []
+    for source, relation in asked:
+        costs.clear()
+        generator.generate(source, relation)
+        if costs["sentences"].rows:
+            chosen.append((source, relation))
+        if len(chosen) == number:
+            break
+    return chosen
+
+
+def measure(generator: Generator, costs: Costs, sources: Sequence[Asked]) -> Costs:
     """The costs of all sources, one after the other."""
     costs.clear()
     start = time.process_time()
-    for source, relation in SOURCES:
+    for source, relation in sources:
         generator.generate(source, relation)
     total = time.process_time() - start
     costs["everything else"].seconds = total - sum(cost.seconds for cost in costs.values())
@@ -147,24 +172,26 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux counts in KB
 
 
-def main(bundle: Path | None, rounds: int) -> None:
+def main(bundle: Path | None, rounds: int, writing: int) -> None:
     costs: Costs = defaultdict(Cost)
     generator = opened(bundle)
     count(generator, costs)
-    best = min((measure(generator, costs) for _ in range(rounds)), key=lambda costs: costs["all"].seconds)
+    sources = sources_to_write_for(generator, costs, writing) if writing else SOURCES
+    best = min((measure(generator, costs, sources) for _ in range(rounds)), key=lambda costs: costs["all"].seconds)
     print(
         "\n| stage | processor seconds | calls | rows | tokens read | tokens written |\n|---|---|---|---|---|---|"
     )
     for stage in ("signatures", "sentences", "vectors", "critic", "everything else", "all"):
         cost = best[stage]
         counts = [cost.calls, cost.rows, cost.read, cost.written]
-        numbers = [f"{number / len(SOURCES):.0f}" if number else "" for number in counts]
-        print(f"| {stage} | {cost.seconds / len(SOURCES):.2f} |", " | ".join(numbers), "|")
+        numbers = [f"{number / len(sources):.0f}" if number else "" for number in counts]
+        print(f"| {stage} | {cost.seconds / len(sources):.2f} |", " | ".join(numbers), "|")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("bundle", nargs="?", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--writing", type=int, default=0)
     arguments = parser.parse_args()
-    main(arguments.bundle, arguments.rounds)
+    main(arguments.bundle, arguments.rounds, arguments.writing)

@@ -102,10 +102,17 @@ def test_the_best_sentence_of_a_signature_is_that_of_transformers(
     assert best.log_prob / best.length == pytest.approx(score, abs=1e-4)
 
 
+@pytest.mark.parametrize("long", [1, 8])
 @pytest.mark.parametrize("case", ["plain", "sentence"])
 @pytest.mark.parametrize("max_tokens", [1, 3, 20])
-def test_score_reproduces_what_search_reported(case: str, max_tokens: int, models: BundleModels) -> None:
-    """Also for hypotheses that the limit cut before their end: their length is one less than scored."""
+def test_score_reproduces_what_search_reported(
+    case: str, max_tokens: int, long: int, models: BundleModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for hypotheses that the limit cut before their end: their length is one less than scored.
+
+    Prefixes of `long` tokens and more are read at once.
+    """
+    monkeypatch.setattr("cod3s.model.prompted._LONG", long)
     model, given = asked(models, case)
     request = model.request(SOURCES[0], given)
     (found,) = model.engine.search([request], beam=6, max_tokens=max_tokens)
@@ -114,6 +121,26 @@ def test_score_reproduces_what_search_reported(case: str, max_tokens: int, model
         assert scored.tokens == one.tokens
         assert scored.length == one.length
         assert scored.log_prob == pytest.approx(one.log_prob, abs=1e-4)
+
+
+@pytest.mark.parametrize("signatures", [["01001110"], ["01001111", "01001110", "11111110"], ["0" * 8] * 3])
+def test_a_prefix_read_at_once_gives_the_beams_of_one_that_is_forced_by_steps(
+    signatures: list[str], models: BundleModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for batches without a signature that ends in ones, and for sources of several lengths."""
+    model = models.sentence("effect")
+    requests = [
+        model.request(source, models.vocabulary.encode_signature(signature))
+        for source in SOURCES
+        for signature in signatures
+    ]
+    monkeypatch.setattr("cod3s.model.prompted._LONG", 1000)
+    by_steps = model.engine.search(requests, beam=6, max_tokens=3)
+    monkeypatch.setattr("cod3s.model.prompted._LONG", 1)
+    at_once = model.engine.search(requests, beam=6, max_tokens=3)
+    for found, wanted in zip(at_once, by_steps, strict=True):
+        sums = {one.tokens: one.log_prob for one in wanted}
+        assert {one.tokens: one.log_prob for one in found} == pytest.approx(sums, abs=1e-4)
 
 
 def test_score_reproduces_what_sample_reported(models: BundleModels) -> None:

@@ -13,6 +13,7 @@ from cod3s.bench import bench_sentences
 from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
+from cod3s.decode.models import open_models
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.export.bundle_writer import export
 from cod3s.model.pretrained import load_pretrained, write_tokenizers
@@ -193,7 +194,7 @@ def test_the_old_rows_are_as_they_were_and_a_seed_decides_the_new_ones(start: Pa
 
 
 def test_a_pretrained_start_is_trained_exported_and_scored_alike(
-    start: Path, corpus: Path, tmp_path: Path
+    start: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole way with each kind: the engine's scores equal torch's within 1e-3 a token after training."""
     import ctranslate2
@@ -223,6 +224,14 @@ def test_a_pretrained_start_is_trained_exported_and_scored_alike(
             [[reader.tokens[number] for number in source]], [[words.tokens[number] for number in target]]
         )
         assert scored.log_probs == pytest.approx(expected, abs=1e-3)
+
+    monkeypatch.setattr("cod3s.model.prompted._LONG", 1)  # the signature is read at once, except by T5
+    sentence = open_models(tmp_path / "bundle").sentence("effect")
+    request = sentence.request(TEXT, start_ids[1:])
+    (found,) = sentence.engine.search([request], beam=5, max_tokens=6)
+    again = [sentence.engine.score([request], [one.tokens], end=one.length > len(one.tokens))[0] for one in found]
+    assert len(found) >= 4
+    assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in again], abs=1e-3)
 
 
 def test_marian_pieces_of_another_type_are_a_clear_error(tmp_path: Path) -> None:

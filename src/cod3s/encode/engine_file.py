@@ -24,6 +24,16 @@ class EngineFile:
     variables: dict[str, Stored]
     aliases: dict[str, str]
 
+    def part(self, prefix: str) -> dict[str, Stored]:
+        """The variables whose names start with `prefix`, also those that are stored under another name."""
+        own = {name: value for name, value in self.variables.items() if name.startswith(prefix)}
+        for alias, kept in self.aliases.items():
+            if alias.startswith(prefix):
+                own[alias] = self.variables[kept]
+                if (scales := self.variables.get(f"{kept}_scale")) is not None:
+                    own.setdefault(f"{alias}_scale", scales)
+        return own
+
     def array(self, name: str) -> npt.NDArray[np.float32]:
         """The numbers of a variable, in an array of their own; int8 weights are scaled back."""
         numbers = self.stored(name).astype(np.float32)

@@ -70,16 +70,18 @@ class FastEncoder:
 
 
 def open_engine(kind: str, folder: str, **options: Any) -> Any:
-    """Open a model of CTranslate2: an `Encoder`, a `Translator` or a `Generator`.
+    """Open a model of CTranslate2: an `Encoder`, a `Translator`, a `Generator` or a `Whisper`.
 
     A separate thread does it, because opening sets the number of OpenMP threads of the calling thread, which torch
     would then use, too.
     """
     _choose_instructions()
     import ctranslate2
+    from ctranslate2 import models
 
+    opened = getattr(models if kind == "Whisper" else ctranslate2, kind)
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(getattr(ctranslate2, kind), folder, **options).result()
+        return thread.submit(opened, folder, **options).result()
 
 
 @cache

@@ -27,7 +27,4 @@ def encoder_files(folder: Path) -> dict[str, bytes]:
 
 def _encoder_only(path: Path) -> bytes:
     whole = read_engine_file(path.read_bytes(), str(path))
-    encoder = {name: value for name, value in whole.variables.items() if name.startswith(_SIDE)}
-    # Equal variables are stored once, so a variable of the encoder may be stored under the decoder's name.
-    encoder |= {alias: whole.variables[kept] for alias, kept in whole.aliases.items() if alias.startswith(_SIDE)}
-    return write_engine_file(encoder, _SPEC, _REVISION)
+    return write_engine_file(whole.part(_SIDE), _SPEC, _REVISION)

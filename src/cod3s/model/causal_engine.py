@@ -118,14 +118,15 @@ class CausalEngine(CTranslate2Engine):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request; prompts of one length go to the engine together.
 
-        It gets all of them before we wait for any: with a few prompts of each length, workers would be idle.
+        It gets all of them before we wait for any: with a few prompts of each length, workers would be idle. Each
+        worker has its share of all prompts, so that those of several sources are not split into small batches.
         """
         prompts = [self._prompt(request) for request in requests]
         beam, drawn = options["beam_size"], options.get("num_hypotheses", 1)
         together = _SEARCHED_ROWS // beam if beam > 1 else _DRAWN_ROWS // drawn
+        even = -(-len(prompts) // model.num_generators)
         pending: dict[int, Any] = {}
         for length, rows in rows_by_length([*map(len, prompts)]):
-            even = -(-len(rows) // model.num_generators)
             asked = [self._named(prompts[row]) for row in rows]
             with self._explained("run"):
                 results = model.generate_batch(

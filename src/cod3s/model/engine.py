@@ -15,10 +15,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import read_engine_file
+from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.encode.fast import open_engine
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json
+from cod3s.model.prompted import (
+    Prompt,
+    PromptedDecoder,
+    can_prompt,
+    has_absolute_positions,
+    leading_token,
+    prompt_batches,
+)
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -27,7 +35,7 @@ LogProbs = npt.NDArray[np.float64]
 
 # Sizes of the batches in which the processor is busy and its cache is not overrun (docs/measured/speed.md).
 _BATCH_ROWS = 320  # requests times beams or samples
-_BATCH_TOKENS = 2048  # tokens read, for scoring
+_BATCH_TOKENS = 1200  # tokens read and written, for scoring
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
 _NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people choose
 
@@ -204,10 +212,10 @@ def _require_sound(path: Path) -> None:
         raise BundleError(f"a token appears twice in {path}", hint="copy or export the bundle again")
 
 
-def _require_sound_weights(path: Path) -> None:
-    """Refuse weights that crash CTranslate2: it reads attention from a layer that the file names."""
+def _sound_weights(path: Path) -> EngineFile | None:
+    """The weights, unless they crash CTranslate2: it reads attention from a layer that the file names."""
     if not path.is_file() or not path.stat().st_size:
-        return  # the engine says so
+        return None  # the engine says so
     with path.open("rb") as file:
         whole = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
     layers = {name.split("/")[1] for name in whole.variables if name.startswith("decoder/layer_")}
@@ -217,6 +225,7 @@ def _require_sound_weights(path: Path) -> None:
         layer = float("inf")
     if not -len(layers) <= layer < len(layers):
         raise BundleError(f"{path} is damaged: it has no layer {layer:g}", hint="copy or export the bundle again")
+    return whole
 
 
 class FastEngine(CTranslate2Engine):
@@ -235,9 +244,26 @@ class FastEngine(CTranslate2Engine):
         compute: str = COMPUTE,
     ) -> None:
         self._reader = reader
-        _require_sound_weights(folder / "model.bin")
+        self._prompted: dict[int, PromptedDecoder] = {}  # by the tag that prefixes start with
+        self._prompting = Lock()
+        weights = _sound_weights(folder / "model.bin")
+        self._reads_prompts = weights is not None and has_absolute_positions(weights)
         self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
+
+    def search(
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The same, but prefixes are read at once where that saves steps."""
+        found: dict[int, list[Hypothesis]] = {}
+        if self._reads_prompts and only is None and beam > 1:
+            for (tag, most), rows in self._promptable(requests, max_tokens).items():
+                hypotheses = self._search_prompted([requests[row] for row in rows], tag, beam, most)
+                found.update(zip(rows, hypotheses, strict=True))
+        left = [row for row in range(len(requests)) if row not in found]
+        written = super().search([requests[row] for row in left], beam=beam, max_tokens=max_tokens, only=only)
+        found.update(zip(left, written, strict=True))
+        return [found[row] for row in range(len(requests))]
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
@@ -249,17 +275,19 @@ class FastEngine(CTranslate2Engine):
             (*request.prefix, *tokens)[: max(self._positions, len(request.prefix))] for request, tokens in rows
         ]
         read = [self._read(request.source) for request in requests]
-        total = sum(map(len, read))
+        pending: dict[int, Any] = {}
         with self._explained("run"):
-            results = self._model.score_batch(
-                read,
-                [[self._names[number] for number in ids] for ids in written],
-                max_batch_size=max(min(_BATCH_TOKENS, -(-total // self._threads)), *map(len, read)),
-                batch_type="tokens",
-            )
+            for batch in self._scored_together(read, written):
+                results = self._model.score_batch(
+                    [read[row] for row in batch],
+                    [[self._names[number] for number in written[row]] for row in batch],
+                    asynchronous=True,
+                )
+                pending.update(zip(batch, results, strict=True))
+            log_probs = [pending[row].result().log_probs for row in range(len(rows))]
         return [
-            _scored(ids[len(request.prefix) :], result.log_probs[len(request.prefix) - 1 :], end)
-            for (request, _), ids, result in zip(rows, written, results, strict=True)
+            _scored(ids[len(request.prefix) :], values[len(request.prefix) - 1 :], end)
+            for (request, _), ids, values in zip(rows, written, log_probs, strict=True)
         ]
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
@@ -293,6 +321,44 @@ class FastEngine(CTranslate2Engine):
                     ]
         return hypotheses
 
+    def _scored_together(
+        self, read: Sequence[Sequence[str]], written: Sequence[Sequence[int]]
+    ) -> Iterator[list[int]]:
+        """The numbers of rows of similar lengths, so that little is padded."""
+        sizes = [len(source) + len(ids) for source, ids in zip(read, written, strict=True)]
+        most = min(_BATCH_TOKENS, -(-sum(sizes) // self._threads))
+        batch: list[int] = []
+        longest = 0
+        for row in sorted(range(len(sizes)), key=lambda row: (len(written[row]), len(read[row]))):
+            longest = max(longest, sizes[row])
+            if batch and longest * (len(batch) + 1) > most:
+                yield batch
+                batch, longest = [], sizes[row]
+            batch.append(row)
+        yield batch
+
+    def _promptable(self, requests: Sequence[Request], max_tokens: int) -> dict[tuple[int, int], list[int]]:
+        """The numbers of the requests whose prefixes can be read at once, by tag and by how many tokens fit."""
+        rows: dict[tuple[int, int], list[int]] = {}
+        for number, request in enumerate(requests):
+            most = min(max_tokens, self._positions - len(request.prefix))
+            if most > 0 and can_prompt(request.prefix, self._vocabulary):
+                rows.setdefault((request.prefix[0], most), []).append(number)
+        return rows
+
+    def _search_prompted(
+        self, requests: Sequence[Request], tag: int, beam: int, max_tokens: int
+    ) -> list[list[Hypothesis]]:
+        prompts = [Prompt(tuple(self._read_ids(request.source)), request.prefix) for request in requests]
+        together = max(1, min(_BATCH_ROWS // beam, -(-len(requests) // self._threads)))
+        batches = prompt_batches(prompts, leading_token(self._vocabulary), together)
+        with self._explained("run"):
+            with self._prompting:
+                if tag not in self._prompted:
+                    options: dict[str, Any] = {"threads": self._threads, "compute": self._compute}
+                    self._prompted[tag] = PromptedDecoder(self._folder, self._vocabulary, tag, **options)
+            return self._prompted[tag].search(prompts, batches, beam=beam, max_tokens=max_tokens)
+
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
         rows = max(options["beam_size"], options.get("num_hypotheses", 1))
         even = -(-len(requests) // model.num_translators)
@@ -314,8 +380,10 @@ class FastEngine(CTranslate2Engine):
         )
 
     def _read(self, source: str | None) -> list[str]:
-        ids = self._reader.nothing if source is None else self._reader.read(source)
-        return [self._reader.tokens[number] for number in ids]
+        return [self._reader.tokens[number] for number in self._read_ids(source)]
+
+    def _read_ids(self, source: str | None) -> Sequence[int]:
+        return self._reader.nothing if source is None else self._reader.read(source)
 
 
 def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypothesis:
