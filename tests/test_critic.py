@@ -18,7 +18,8 @@ from cod3s.critic.examples import LabelledPair, corpus_examples, question_exampl
 from cod3s.critic.fitting import Fit, fit_critic, measure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.plausibility import BundleLikelihoods, Critic, Pair, PairScores, load_critic, save_critic
+from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
+from cod3s.decode.plausibility import Critic, load_critic, save_critic
 from cod3s.decode.signatures import keep_signatures_apart
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, FileFormatError, SentenceError

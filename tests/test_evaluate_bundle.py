@@ -11,7 +11,7 @@ import pytest
 from cod3s.corpus.questions import Question
 from cod3s.decode.decode_config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator
-from cod3s.decode.plausibility import Pair
+from cod3s.decode.pair_likelihoods import Pair
 from cod3s.errors import Cod3sError, Progress, UsageError, silent_stage
 from cod3s.evaluate import evaluate
 from cod3s.evaluate.evaluation import evaluate_outputs

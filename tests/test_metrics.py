@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meaning_sets
-from cod3s.decode.plausibility import PairScores
+from cod3s.decode.pair_likelihoods import PairScores
 from cod3s.encode import Encoder
 from cod3s.encode.protocol import unit
 from cod3s.errors import SignatureError

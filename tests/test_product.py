@@ -184,7 +184,14 @@ def test_the_notice_names_every_shipped_file_that_is_not_code() -> None:
 def test_the_wheel_holds_the_bundle_the_pages_and_the_licences(distributions: Path) -> None:
     with zipfile.ZipFile(next(distributions.glob("*.whl"))) as wheel:
         names = wheel.namelist()
-    for part in ("default_bundle/bundle.json", "py.typed", "licenses/LICENSE", "licenses/NOTICE", "web/static/"):
+    for part in (
+        "default_bundle/bundle.json",
+        "py.typed",
+        "licenses/LICENSE",
+        "licenses/LICENSE-APACHE",
+        "licenses/NOTICE",
+        "web/static/",
+    ):
         assert any(part in name for name in names), part
     assert not any(name.startswith("tests/") for name in names)
     assert next(distributions.glob("*.whl")).stat().st_size < 100e6, "some indexes take no larger files"
@@ -195,7 +202,7 @@ def test_the_sdist_holds_what_the_wheel_is_built_from(distributions: Path) -> No
     with tarfile.open(next(distributions.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py")}
-    assert {"pyproject.toml", "README.md", "LICENSE", "NOTICE"} | modules <= names
+    assert {"pyproject.toml", "README.md", "LICENSE", "LICENSE-APACHE", "NOTICE"} | modules <= names
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ from cod3s.decode.choice import Taken, choose_sure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, are_opposites, load_known, save_known
-from cod3s.decode.plausibility import GLANCED, Critic, Pair, load_critic, save_critic
+from cod3s.decode.pair_likelihoods import Pair
+from cod3s.decode.plausibility import GLANCED, Critic, load_critic, save_critic
 from cod3s.decode.retelling import hero_of, names_nobody, retell, retold
 from cod3s.decode.sentences import Candidate
 from cod3s.encode import Encoder
@@ -470,7 +471,7 @@ def test_verdicts_on_known_answers_teach_a_critic_to_glance(bundle: Path) -> Non
     texts = {"a locksmith came to the house": True, "the neighbours looked on": False, "he bought a boat": False}
     examples = [
         LabelledPair(Pair("effect", source, text), plausible, VERDICTS, source)
-        for source in SOURCES
+        for source in (f"{source.rstrip('.')} today." for source in SOURCES)
         for text, plausible in texts.items()
     ]
     fit = fit_critic(examples, generator.models, generator.signer, features=("is_known", *GLANCED))

@@ -20,7 +20,8 @@ from cod3s.critic.answer_lessons import Row, lesson_batches
 from cod3s.critic.examples import LabelledPair, answer_examples, contrasted_answers
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.critic.refining import build_model, refine, write_refined
-from cod3s.decode.plausibility import BundleLikelihoods, Critic, Judge, Pair
+from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair
+from cod3s.decode.plausibility import Critic, Judge
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.export.bundle_writer import export
 from cod3s.model.adapter import NAME, Change, load_adapter, opened_files, save_adapter

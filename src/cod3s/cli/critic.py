@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cod3s.bundle import BundleFacts
     from cod3s.critic.examples import LabelledPair
     from cod3s.critic.fitting import Fit
-    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.pair_likelihoods import Pair
 
 _BLOCK = 256  # pairs scored together
 
@@ -55,7 +55,8 @@ def train(
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Every set of data counts the same, and verdicts as much as ten others. Figures are by cross-validation: all
-    alternatives of a question and all answers to a source are in the same fold.
+    alternatives of a question and all answers to a source are in the same fold. Sources that the bundle knows
+    answers to count as if it did not.
     """
     from dataclasses import asdict
 
@@ -176,7 +177,7 @@ def _read_pairs(
     file: Path, source_field: str, target_field: str, relation: str
 ) -> Iterator[tuple[dict[str, Any], "Pair"]]:
     """Each row with all its fields, and the pair in it."""
-    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.pair_likelihoods import Pair
     from cod3s.decode.request import check_source
     from cod3s.selection.groups import open_candidates
 

@@ -132,7 +132,7 @@ def _critic_scores(
 ) -> Callable[["Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
     from cod3s.decode.generator import load
-    from cod3s.decode.plausibility import Pair
+    from cod3s.decode.pair_likelihoods import Pair
     from cod3s.decode.request import check_source
 
     source = table.text(source_field)

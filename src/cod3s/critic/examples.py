@@ -9,7 +9,7 @@ import numpy as np
 
 from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.questions import Question
-from cod3s.decode.plausibility import Pair
+from cod3s.decode.pair_likelihoods import Pair
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.disk import display_name, open_text

@@ -60,7 +60,7 @@ def fit_critic(
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
-    first of all, so they count as much as ten other sets.
+    first of all, so they count as much as ten other sets. Sources that are known count as if they were not.
     """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
@@ -68,7 +68,8 @@ def fit_critic(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
-    rows = Judge(unfitted, models, signer).features([example.pair for example in examples])
+    judge = Judge(unfitted, models, signer, leave_out=True)
+    rows = judge.features([example.pair for example in examples])
     data = np.array([example.data for example in examples])
     folds = _folds([example.question for example in examples], seed)
     held_out = _held_out(rows, labels, data, folds)

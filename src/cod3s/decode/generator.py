@@ -11,7 +11,8 @@ from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import AUTO, open_models
 from cod3s.decode.one_stage import answer_in_one_stage
-from cod3s.decode.plausibility import Judge, Pair, open_judge
+from cod3s.decode.pair_likelihoods import Pair
+from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system

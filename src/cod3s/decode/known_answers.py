@@ -87,8 +87,8 @@ class Recalled:
     plausibility: Sequence[float] = ()  # of each at a glance, if a critic has looked
 
     @cached_property
-    def _by_text(self) -> dict[str, KnownAnswer]:
-        return {answer.text: answer for answer in self.answers}
+    def _rows(self) -> dict[str, int]:
+        return {answer.text: row for row, answer in enumerate(self.answers)}
 
     @cached_property
     def _sources(self) -> npt.NDArray[np.str_]:
@@ -96,11 +96,19 @@ class Recalled:
 
     def find(self, text: str) -> KnownAnswer | None:
         """The known answer with this text, if there is one."""
-        return self._by_text.get(text)
+        row = self._rows.get(text)
+        return None if row is None else self.answers[row]
+
+    @cached_property
+    def supports(self) -> list[float]:
+        """The support of each answer."""
+        return [
+            self.support(answer.text, vector) for answer, vector in zip(self.answers, self.vectors, strict=True)
+        ]
 
     def support(self, text: str, vector: Vectors) -> float:
         """How similar the text is to known answers to other sources: the mean cosine of the two nearest."""
-        answer = self._by_text.get(text)
+        answer = self.find(text)
         others = self._sources != answer.source if answer else slice(None)
         return float(np.sort(self.vectors[others] @ vector)[-_SUPPORTERS:].sum() / _SUPPORTERS)
 
@@ -114,15 +122,17 @@ class KnownAnswers:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def recall(self, source: str, relation: str, signer: Signer) -> Recalled:
+    def recall(self, source: str, relation: str, signer: Signer, *, leave_out: bool = False) -> Recalled:
         """The known answers to the sources that are most similar to this one, told about its people, each once.
 
         Vectors hardly see negation, so sources that are negated where this one is not are passed over, and so are
-        those that say the opposite.
+        those that say the opposite. `leave_out` also passes over the source itself.
         """
         vector, of_event = signer.vectors([source, neutral(source)])
         recalled: dict[str, _Similar] = {}
         for other in self._similar(source, vector, self._nearest(of_event, relation), signer)[:_SOURCES]:
+            if leave_out and words(other.source) == words(source):
+                continue
             if _is_negated(other.source) == _is_negated(source) and not are_opposites(other.source, source):
                 for text in retell(other.answers, other.source, source):
                     recalled.setdefault(text, other)

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.known_answers import Recalled
-from cod3s.decode.models import BundleModels, RoleModel
-from cod3s.decode.rerank import score_texts
+from cod3s.decode.models import BundleModels
+from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
 from cod3s.signatures.signer import Signer
-from cod3s.text import content_stems, for_modelling, words
+from cod3s.text import content_stems, words
 
 NAME = "critic.json"
 PLAUSIBLE = 0.5
@@ -31,119 +31,7 @@ _LIKELIHOODS = ("forward", "target_alone", "backward", "source_alone", "signed")
 """The parts that are not computed for known answers: how similar their source is says more, at no cost."""
 _RECALLED = 64
 """Sources whose known answers are kept for a while: writing asks for them first, and judging again."""
-_JUDGED_TOKENS = 60
-"""Of a target that the language model reads before its verdict: with the source, there is room for so many."""
 Numbers = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, order=True)
-class Pair:
-    """A source and a target that may answer it."""
-
-    relation: str
-    source: str
-    target: str
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
-
-    `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
-    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
-    log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
-    target is a known answer to, `known_overlap` how many content words the two share, `known_relevance` the
-    cosine of the target to that source, and `support` how similar the target is to known answers to other sources.
-    None if a model is missing. Each length counts tokens and the end.
-    """
-
-    relevance: float
-    forward: float | None = None
-    target_alone: float | None = None
-    backward: float | None = None
-    source_alone: float | None = None
-    target_length: int = 0
-    source_length: int = 0
-    signed: float | None = None
-    verdict: float | None = None
-    known: float | None = None
-    known_overlap: float | None = None
-    known_relevance: float | None = None
-    support: float | None = None
-    critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
-
-
-class BundleLikelihoods:
-    """Scores pairs with the plain roles of a relation and of its inverse; leaves the relevance at 0."""
-
-    def __init__(self, models: BundleModels) -> None:
-        self._models = models
-
-    def score_pairs(
-        self,
-        pairs: Sequence[Pair],
-        parts: Sequence[str] = ("forward", "target_alone", "backward", "source_alone"),
-        signatures: Mapping[str, str] | None = None,
-    ) -> list[PairScores]:
-        """Scores in the order of `pairs`; a part that is not asked for or has no model is None.
-
-        The part `signed` needs the `signatures` of all targets.
-        """
-        scores: dict[Pair, PairScores] = {}
-        for relation in dict.fromkeys(pair.relation for pair in pairs):
-            related = [pair for pair in pairs if pair.relation == relation]
-            rows = self._score_relation(relation, related, parts, signatures or {})
-            scores |= dict(zip(related, rows, strict=True))
-        return [scores[pair] for pair in pairs]
-
-    def _score_relation(
-        self, relation: str, pairs: Sequence[Pair], parts: Sequence[str], signatures: Mapping[str, str]
-    ) -> list[PairScores]:
-        if relation not in self._models.facts.models:
-            return [PairScores(0.0)] * len(pairs)
-        sources = [for_modelling(pair.source) for pair in pairs]
-        targets = [for_modelling(pair.target) for pair in pairs]
-        nothing: list[None] = [None] * len(pairs)
-        forward, backward = self._models.plain(relation), self._models.backward(relation)
-        asked: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
-            "forward": (forward, sources, targets),
-            "target_alone": (forward, nothing, targets),
-            "backward": (backward, targets, sources),
-            "source_alone": (backward, nothing, sources),
-        }
-        columns: dict[str, Sequence[float | None]] = {}
-        for part in (part for part in parts if part in asked):
-            model, read, written = asked[part]
-            columns[part] = score_texts(model, read, written) if model else nothing
-        if "signed" in parts:
-            encode = self._models.vocabulary.encode_signature
-            prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
-            columns["signed"] = score_texts(self._models.sentence(relation), sources, targets, prefixes)
-        if "verdict" in parts:
-            columns["verdict"] = self._verdicts(forward, sources, targets)
-        lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
-        return [
-            PairScores(
-                0.0,
-                **{part: column[row] for part, column in columns.items()},
-                target_length=lengths[targets[row]],
-                source_length=lengths[sources[row]],
-            )
-            for row in range(len(pairs))
-        ]
-
-    def _verdicts(self, forward: RoleModel, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """How plausible the language model calls each pair: the log-odds of `yes` after it."""
-        words = self._models.vocabulary
-        yes, _ = words.verdicts
-        pairs = [
-            forward.request(source, (*words.encode_text(target)[:_JUDGED_TOKENS], words.end))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        said = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
-        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in said]), 1e-6, 1 - 1e-6)
-        log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
-        return log_odds
 
 
 def _pmi(scores: PairScores) -> float:
@@ -268,7 +156,8 @@ def load_critic(folder: Path) -> Critic:
 class Judge:
     """A critic together with the models and the signer that its features come from."""
 
-    def __init__(self, critic: Critic, models: BundleModels, signer: Signer) -> None:
+    def __init__(self, critic: Critic, models: BundleModels, signer: Signer, *, leave_out: bool = False) -> None:
+        """`leave_out` judges pairs as if their own sources were not among the known ones."""
         if "verdict" in critic.weights and not models.facts.judges:
             raise BundleError(
                 f"the critic asks {models.label} for its verdict, which it has not learned to give",
@@ -282,6 +171,7 @@ class Judge:
         self.critic = critic
         self.signer = signer
         self._likelihoods, self._known = BundleLikelihoods(models), models.known
+        self._leave_out = leave_out
         self._recalled = lru_cache(_RECALLED)(self._recall)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
@@ -338,17 +228,7 @@ class Judge:
         """
         recalled, critic = self._recalled(source, relation), self.critic
         weights = [(critic.glance or critic.weights).get(name, 0.0) for name in GLANCED]
-        features = [
-            (
-                answer.similarity,
-                answer.overlap,
-                recalled.support(answer.text, vector),
-                answer.relevance,
-                answer.known_relevance,
-            )
-            for answer, vector in zip(recalled.answers, recalled.vectors, strict=True)
-        ]
-        log_odds = np.array(features, dtype=np.float64).reshape(-1, len(GLANCED)) @ weights + critic.glance_bias
+        log_odds = _glanced(recalled) @ weights + critic.glance_bias
         best = np.argsort(-log_odds, kind="stable")[:most]
         plausible = logistic(log_odds[best]) if critic.glance else np.zeros(len(best))
         answers = [recalled.answers[row] for row in best.tolist()]
@@ -358,7 +238,7 @@ class Judge:
         """Known answers to similar sources, if the bundle has any."""
         if not self._known:
             return Recalled([], np.zeros((0, self.signer.encoder.dim), np.float32))
-        return self._known.recall(source, relation, self.signer)
+        return self._known.recall(source, relation, self.signer, leave_out=self._leave_out)
 
     def _with_known(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
@@ -396,6 +276,18 @@ class Judge:
 
 def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:
     return float(vectors[pair.source] @ vectors[pair.target])
+
+
+def _glanced(recalled: Recalled) -> Numbers:
+    """The features GLANCED of each answer: (answers, features)."""
+    columns = {
+        "known": [answer.similarity for answer in recalled.answers],
+        "known_overlap": [answer.overlap for answer in recalled.answers],
+        "support": recalled.supports,
+        "relevance": [answer.relevance for answer in recalled.answers],
+        "known_relevance": [answer.known_relevance for answer in recalled.answers],
+    }
+    return np.column_stack([np.array(columns[name], dtype=np.float64) for name in GLANCED])
 
 
 def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: Signer) -> Judge:

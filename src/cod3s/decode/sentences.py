@@ -6,7 +6,8 @@ from math import log
 
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import Models, RoleModel, Words
-from cod3s.decode.plausibility import Judge, Pair
+from cod3s.decode.pair_likelihoods import Pair
+from cod3s.decode.plausibility import Judge
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors

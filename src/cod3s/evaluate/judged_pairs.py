@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.plausibility import PLAUSIBLE, Judge, Pair, PairScores
+from cod3s.decode.pair_likelihoods import Pair, PairScores
+from cod3s.decode.plausibility import PLAUSIBLE, Judge
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
 from cod3s.metrics.pair_scores import SCORERS, choice_credits, combine, plausibility_bar

@@ -9,7 +9,8 @@ from cod3s.bundle import NAME as BUNDLE_JSON
 from cod3s.bundle import read_facts
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.plausibility import BundleLikelihoods, Judge, open_judge
+from cod3s.decode.pair_likelihoods import BundleLikelihoods
+from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256

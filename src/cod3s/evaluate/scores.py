@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cod3s.decode.plausibility import Pair
+from cod3s.decode.pair_likelihoods import Pair
 from cod3s.errors import Cod3sError, SentenceError
 from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request

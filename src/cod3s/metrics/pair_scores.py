@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cod3s.decode.decode_config import PAPER
-from cod3s.decode.plausibility import PairScores
+from cod3s.decode.pair_likelihoods import PairScores
 
 SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi", "critic")
 """The ways to score a pair: see `combine`."""

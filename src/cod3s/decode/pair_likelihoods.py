@@ -1,0 +1,123 @@
+"""Score how likely the models of a bundle find a target, given its source and by itself, and its verdict on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cod3s.decode.models import BundleModels, RoleModel
+from cod3s.decode.rerank import score_texts
+from cod3s.text import for_modelling
+
+_JUDGED_TOKENS = 60
+"""Of a target that the language model reads before its verdict: with the source, there is room for so many."""
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """A source and a target that may answer it."""
+
+    relation: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
+
+    `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
+    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
+    log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
+    target is a known answer to, `known_overlap` how many content words the two share, `known_relevance` the
+    cosine of the target to that source, and `support` how similar the target is to known answers to other sources.
+    None if a model is missing. Each length counts tokens and the end.
+    """
+
+    relevance: float
+    forward: float | None = None
+    target_alone: float | None = None
+    backward: float | None = None
+    source_alone: float | None = None
+    target_length: int = 0
+    source_length: int = 0
+    signed: float | None = None
+    verdict: float | None = None
+    known: float | None = None
+    known_overlap: float | None = None
+    known_relevance: float | None = None
+    support: float | None = None
+    critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
+
+
+class BundleLikelihoods:
+    """Scores pairs with the plain roles of a relation and of its inverse; leaves the relevance at 0."""
+
+    def __init__(self, models: BundleModels) -> None:
+        self._models = models
+
+    def score_pairs(
+        self,
+        pairs: Sequence[Pair],
+        parts: Sequence[str] = ("forward", "target_alone", "backward", "source_alone"),
+        signatures: Mapping[str, str] | None = None,
+    ) -> list[PairScores]:
+        """Scores in the order of `pairs`; a part that is not asked for or has no model is None.
+
+        The part `signed` needs the `signatures` of all targets.
+        """
+        scores: dict[Pair, PairScores] = {}
+        for relation in dict.fromkeys(pair.relation for pair in pairs):
+            related = [pair for pair in pairs if pair.relation == relation]
+            rows = self._score_relation(relation, related, parts, signatures or {})
+            scores |= dict(zip(related, rows, strict=True))
+        return [scores[pair] for pair in pairs]
+
+    def _score_relation(
+        self, relation: str, pairs: Sequence[Pair], parts: Sequence[str], signatures: Mapping[str, str]
+    ) -> list[PairScores]:
+        if relation not in self._models.facts.models:
+            return [PairScores(0.0)] * len(pairs)
+        sources = [for_modelling(pair.source) for pair in pairs]
+        targets = [for_modelling(pair.target) for pair in pairs]
+        nothing: list[None] = [None] * len(pairs)
+        forward, backward = self._models.plain(relation), self._models.backward(relation)
+        asked: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
+            "forward": (forward, sources, targets),
+            "target_alone": (forward, nothing, targets),
+            "backward": (backward, targets, sources),
+            "source_alone": (backward, nothing, sources),
+        }
+        columns: dict[str, Sequence[float | None]] = {}
+        for part in (part for part in parts if part in asked):
+            model, read, written = asked[part]
+            columns[part] = score_texts(model, read, written) if model else nothing
+        if "signed" in parts:
+            encode = self._models.vocabulary.encode_signature
+            prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
+            columns["signed"] = score_texts(self._models.sentence(relation), sources, targets, prefixes)
+        if "verdict" in parts:
+            columns["verdict"] = self._verdicts(forward, sources, targets)
+        lengths = {text: len(self._models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
+        return [
+            PairScores(
+                0.0,
+                **{part: column[row] for part, column in columns.items()},
+                target_length=lengths[targets[row]],
+                source_length=lengths[sources[row]],
+            )
+            for row in range(len(pairs))
+        ]
+
+    def _verdicts(self, forward: RoleModel, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """How plausible the language model calls each pair: the log-odds of `yes` after it."""
+        words = self._models.vocabulary
+        yes, _ = words.verdicts
+        pairs = [
+            forward.request(source, (*words.encode_text(target)[:_JUDGED_TOKENS], words.end))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        said = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
+        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in said]), 1e-6, 1 - 1e-6)
+        log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
+        return log_odds
