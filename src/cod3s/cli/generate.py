@@ -109,8 +109,8 @@ def generate(
 ) -> None:
     """Answer each source k times, each time in a different semantic bin.
 
-    The best answer comes first, and each of the others is unlike those above it. Systems of the paper put the
-    best-fitting bin first, one-stage systems the best score.
+    The best answer comes first, and each of the others is unlike those above it. The paper's systems put the
+    best-fitting bin first, and one-stage systems the best score.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
     from cod3s.decode.decode_config import find_preset

@@ -32,9 +32,9 @@ class TrainConfig:
     )
     init: str = _model(
         "",
-        "Start from a pretrained model and set the shape: a folder of a causal language model (Llama or GPT-2 "
-        "family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name of a "
-        "BART, T5 or Marian model.",
+        "Start from a pretrained model, which also sets the shape: a folder of a causal language model (Llama or "
+        "GPT-2 family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name "
+        "of a BART, T5 or Marian model.",
     )
     lora_rank: int = _model(
         0, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
