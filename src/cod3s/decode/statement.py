@@ -6,7 +6,7 @@ The rules are cheap and careful: a remark on a good statement is worse than none
 import re
 
 from cod3s.text import words
-from cod3s.word_lists import word_groups, word_set
+from cod3s.word_lists import word_groups, word_pattern, word_set
 
 _BETTER = 'an English statement such as "it rained all day" gets better answers'
 _SEVERAL = 3  # words: with fewer, letters and small words do not tell the language
@@ -46,11 +46,7 @@ _COMMANDS = re.compile(
     rf"(?:go|come|sit|stand|wake|hurry|shut|calm|get) "
     rf"(?:to|away|home|here|there|down|up|out|back|on|in|outside|inside)\b|"
     rf"(?:listen to|look at|wait for) {_OBJECT}|"
-    rf"(?:add|ask|answer|avoid|bake|bring|build|buy|call|carry|check|choose|clean|close|cook|create|delete|describe|"
-    rf"do|draw|drink|drive|eat|explain|fetch|fill|find|finish|fix|fold|follow|forget|generate|get|give|grab|help|"
-    rf"hide|hold|imagine|keep|leave|lend|list|lock|make|mix|move|name|open|order|paint|pass|pick|plant|play|pour|"
-    rf"press|pull|push|read|remember|remove|rewrite|save|say|sell|send|show|sing|start|stir|stop|summarise|"
-    rf"summarize|take|teach|tell|throw|translate|try|turn|use|visit|wash|watch|water|wear|write) {_OBJECT}"
+    rf"(?:{word_pattern('orders')}) {_OBJECT}"
 )
 
 
