@@ -9,11 +9,10 @@ A run that was stopped continues with the missing shards and ends with the same 
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from cod3s.bundle import default_bundle
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import load
-from cod3s.decode.request import check_source
-from cod3s.errors import BundleError, Cod3sError, Progress, SentenceError, Stage, silent_stage
+from cod3s.decode.request import in_batches
+from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
 from cod3s.files.disk import sha256
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
@@ -156,7 +155,8 @@ def _split_sources(
 def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, progress: Progress) -> _Split:
     digest = hashlib.sha256()
     count = shards = 0
-    for texts in _in_shards(sources, shard_size):
+    for batch in in_batches(sources, shard_size):
+        texts = [text for text, _ in batch]
         lines = "".join(f"{text}\n" for text in texts).encode()
         digest.update(lines)
         if not _answers(folder, shards).exists():
@@ -167,20 +167,6 @@ def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, pr
     if not count:
         raise Cod3sError("there are no sources to answer", hint="give sentences, or a file with --input")
     return _Split(count, digest.hexdigest(), shards)
-
-
-def _in_shards(sources: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Checked sources, `size` at a time."""
-    checked = (_checked(number, source) for number, source in enumerate(sources, 1))
-    while texts := list(islice(checked, size)):
-        yield texts
-
-
-def _checked(number: int, source: str) -> str:
-    try:
-        return check_source(source)
-    except SentenceError as error:
-        raise SentenceError(f"source {number}: {error.message}", error.hint) from error
 
 
 def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cod3s.errors import SentenceError
+from cod3s.word_lists import word_set
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNSEEN = {"Cf", "Zs", "Mn", "Me"}  # zero-width characters, spaces, marks on nothing
@@ -17,13 +18,7 @@ _CLOSING = "\"'”’)]"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
-_SMALL_WORDS = frozenset(
-    _WORD.findall(
-        "a an the this that these those i you he she it we they me him her us them my your his its our their who "
-        "what which there and or but so as if than to of in on at for with from by about into out up down off "
-        "over is are was were be been being am"
-    )
-)
+_SMALL_WORDS = word_set("small words")
 _STEM = 4  # letters: enough to tell most words apart, as in the filter `copied`
 
 

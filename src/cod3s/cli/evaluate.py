@@ -196,7 +196,11 @@ def sweep(
         "signature_weight": signature_weight,
         "sentence_weight": sentence_weight,
     }
-    axes = {name: _values(text, name) for name, text in values_of_options.items() if text != "-"}
+    axes = {
+        name: numbers(text, f"--{name.replace('_', '-')}", float)
+        for name, text in values_of_options.items()
+        if text != "-"
+    }
     require_evaluation()
     from cod3s.bundle import default_bundle
     from cod3s.decode.decode_config import find_preset
@@ -225,14 +229,6 @@ def sweep(
         print_json(swept.record())
     else:
         print_cells(sweep_table(swept), swept.line)
-
-
-def _values(text: str, name: str) -> list[float]:
-    try:
-        return sorted({float(part) for part in text.split(",")})
-    except ValueError:
-        option = f"--{name.replace('_', '-')}"
-        raise UsageError(f"{option} takes numbers separated by commas, not {text!r}") from None
 
 
 def sts(

@@ -1,7 +1,7 @@
 """`cod3s generate`: k answers that mean different things."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -109,8 +109,8 @@ def generate(
 ) -> None:
     """Answer each source k times, each time in a different semantic bin.
 
-    The best answer comes first, and each of the others is unlike those above it. Systems of the paper put the
-    best-fitting bin first, one-stage systems the best score.
+    The best answer comes first, and each of the others is unlike those above it. The paper's systems put the
+    best-fitting bin first, and one-stage systems the best score.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
     from cod3s.decode.decode_config import find_preset
@@ -271,33 +271,31 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
 
 def _print_answers(answers: AnswerSet, verbose: bool) -> None:
     """A table that fits 80 columns: number, answer and score; with `verbose` also the bins."""
-    columns = ["#", "answer", answers.figure_name]
-    held = any(answer.constraint for answer in answers)
     in_bins = any(answer.signature for answer in answers)
-    signed = verbose and in_bins
-    checked = (verbose or answers.settings["check"]) and any(answer.realised for answer in answers)
-    columns += ["must contain"] if held else []
-    columns += ["signature", "its bin is like"] if signed else []
-    columns += ["off by" if in_bins else "realised"] if checked else []
-    recalled = verbose and any(answer.known_for for answer in answers)
-    columns += ["known answer to"] if recalled else []
-
-    def row(number: int, answer: Answer) -> list[str | int]:
-        cells: list[str | int] = [number, answer.text, figure_of(answer)]
-        cells += [answer.constraint] if held else []
-        cells += [answer.signature, f"{answer.medoid} ({answer.count})" if answer.medoid else ""] if signed else []
-        off = "" if answer.hamming is None else answer.hamming
-        cells += [off if in_bins else answer.realised] if checked else []
-        return cells + ([answer.known_for] if recalled else [])
-
-    rows = [row(number, answer) for number, answer in enumerate(answers, 1)]
+    columns: dict[str, Callable[[Answer], object]] = {
+        "answer": lambda answer: answer.text,
+        answers.figure_name: figure_of,
+    }
+    if any(answer.constraint for answer in answers):
+        columns["must contain"] = lambda answer: answer.constraint
+    if verbose and in_bins:
+        columns["signature"] = lambda answer: answer.signature
+        columns["its bin is like"] = lambda answer: answer.medoid and f"{answer.medoid} ({answer.count})"
+    if (verbose or answers.settings["check"]) and any(answer.realised for answer in answers):
+        if in_bins:
+            columns["off by"] = lambda answer: "" if answer.hamming is None else answer.hamming
+        else:
+            columns["realised"] = lambda answer: answer.realised
+    if verbose and any(answer.known_for for answer in answers):
+        columns["known answer to"] = lambda answer: answer.known_for
+    rows = [(number, *(cell(answer) for cell in columns.values())) for number, answer in enumerate(answers, 1)]
     hidden = _OTHER_SEARCH[str(answers.settings["search"])]
     names = [name for name in (_MORE_SETTINGS if verbose else _SETTINGS) if name not in hidden]
     shown = {name: answers.settings[name] for name in names if name in answers.settings}
     short = all(len(answer.signature) <= _WHOLE_BITS for answer in answers)
     print_table(
         f"{answers.relation} of: {answers.source}",
-        columns,
+        ("#", *columns),
         rows,
         _order(answers) + settings_line({"system": answers.system, **shown}),
         whole=("#", "score", "critic", *(("signature", "realised") if short else ())),

@@ -1,5 +1,6 @@
 """`cod3s judge new|serve`: create a study of human plausibility ratings, and serve its pages."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,8 +153,6 @@ def _templates(texts: list[str]) -> dict[str, str]:
 
 
 def _record(new_study: "NewStudy", folder: Path) -> dict[str, object]:
-    from collections import Counter
-
     study = new_study.study
     return {
         "study": str(folder),
@@ -167,9 +166,7 @@ def _record(new_study: "NewStudy", folder: Path) -> dict[str, object]:
 
 
 def _describe(new_study: "NewStudy", folder: Path) -> None:
-    record = _record(new_study, folder)
-    items = record["items"]
-    assert isinstance(items, dict)
+    items = Counter(item.kind for item in new_study.items)
     counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
     study = new_study.study
     say(f"{folder}: {len(new_study.items)} items ({counts}), {study.raters_per_item} raters per item")

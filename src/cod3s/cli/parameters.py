@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, TypeVar
 
 import typer
 
@@ -64,6 +64,7 @@ SentencesArgument = Annotated[
 Options = dict[str, Any]
 """As a command's parameter: the values that the user gave for the options of a config, by field name."""
 _PARAMETER = "options"
+Number = TypeVar("Number", int, float)
 
 
 def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -125,9 +126,10 @@ def _shown(default: Any) -> str:
     return ",".join(default) if isinstance(default, tuple) else str(default or ("0" if default == 0 else ""))
 
 
-def numbers(text: str, option: str) -> list[int]:
-    """The whole numbers of a comma-separated list, in order, each once."""
+def numbers(text: str, option: str, kind: type[Number] = int) -> list[Number]:
+    """The numbers of a comma-separated list, in order, each once."""
     try:
-        return sorted({int(part) for part in text.split(",")})
+        return sorted({kind(part) for part in text.split(",")})
     except ValueError:
-        raise UsageError(f"{option} takes whole numbers separated by commas, not {text!r}") from None
+        which = "whole numbers" if kind is int else "numbers"
+        raise UsageError(f"{option} takes {which} separated by commas, not {text!r}") from None

@@ -33,10 +33,10 @@ def refine(
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Teach a copy of a bundle: from good answers, to prefer accepted to rejected ones, and to judge for itself.
+    """Teach a copy of a bundle to write good answers, to prefer accepted ones to rejected ones, and to judge them.
 
-    Of the verdicts, it learns from four fifths of the sources; `cod3s critic train --seen` uses the rest.
-    The weights do not change: what is learned is a small adapter, which goes on learning if you refine again.
+    It learns from the verdicts on four fifths of the sources; `cod3s critic train --seen` uses the rest.
+    The weights do not change: what is learned is a small adapter, which continues to learn if you refine again.
     """
     require_all("train", "torch", "transformers", "peft")
     from time import monotonic

@@ -11,7 +11,7 @@ from cod3s.errors import UsageError
 
 
 def remember(
-    bundle: Annotated[Path, typer.Argument(help="The bundle that is to know the answers.")],
+    bundle: Annotated[Path, typer.Argument(help="The bundle that will know the answers.")],
     answers: Annotated[
         list[Path],
         typer.Argument(help="Good answers: tables with source, relation and target (.tsv, .csv, .jsonl)."),
@@ -26,7 +26,7 @@ def remember(
     ] = 1.0,
     force: ForceOption = False,
 ) -> None:
-    """Give a bundle good answers to many sources: answers to similar ones join the candidates from then on.
+    """Give a bundle good answers to many sources, which it recalls for similar sources from then on.
 
     The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` measures how similar two
     sources must be for that.

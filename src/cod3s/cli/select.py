@@ -61,7 +61,7 @@ def select(
     text_field: TextFieldOption = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     score_with: ScorerOption = None,
-    source_field: Annotated[str, typer.Option(help="critic: field with what the candidates answer.")] = "source",
+    source_field: Annotated[str, typer.Option(help="critic: field with the source of each candidate.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
     format: Annotated[

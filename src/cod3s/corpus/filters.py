@@ -8,15 +8,9 @@ from collections.abc import Callable, Sequence
 from cod3s.corpus import noise
 from cod3s.corpus.conditions import Filter, either, matches, word_count
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
+from cod3s.word_lists import word_pattern
 
 _PUNCTUATION = r"""\s.,;:!?'"’‘“”()…–—-"""
-_FUNCTION_WORDS = (
-    "a an the this that these those my your his her its our their i you he she it we they me him us them who "
-    "what is are was were be been am do does did has have had will would can could should may might must not no "
-    "and or but if when while as of to in on at by for from with about into over after before than then "
-    "like likes feel feels get gets got want wants take takes go goes make makes new first other "
-    "there so because very too just all some any more out up i'm i've it's don't didn't can't isn't wasn't"
-)
 _DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
 
 
@@ -73,7 +67,7 @@ def _english() -> Filter:
     letters = f"length(regexp_replace({both}, '[^\\p{{L}}]+', '', 'g'))"
     ascii_letters = f"length(regexp_replace({both}, '[^A-Za-z]+', '', 'g'))"
     foreign = f"(NOT regexp_full_match({both}, '[ -~]*') AND 10 * {ascii_letters} < 9 * {letters})"
-    common = matches(both, rf"(?i)(^|[^\p{{L}}'’])({_FUNCTION_WORDS.replace(' ', '|')})($|[^\p{{L}}])")
+    common = matches(both, rf"(?i)(^|[^\p{{L}}'’])({word_pattern('function words')})($|[^\p{{L}}])")
     return Filter(
         "english",
         "not English: under nine tenths of the letters are ASCII, or no common English word in eight or more",

@@ -7,12 +7,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from cod3s import __version__
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
+from cod3s.files.checked_records import parse_record
 from cod3s.files.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
@@ -132,10 +132,7 @@ def load_manifest(corpus: Location) -> Manifest:
     try:
         content = file.read_json()
         check_format(content.get("format"), corpus)
-        relations = {name: _relation(facts) for name, facts in content.pop("relations").items()}
-        config = PrepareConfig(**content.pop("config"))
-        inputs = [InputFile(**file) for file in content.pop("inputs")]
-        return Manifest(config=config, inputs=inputs, relations=relations, **content)
+        return parse_record(Manifest, content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{file.url} is not a manifest of this format: {error}") from error
 
@@ -170,10 +167,3 @@ def used_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return versions
-
-
-def _relation(facts: dict[str, Any]) -> RelationFacts:
-    steps = [FunnelStep(**step) for step in facts.pop("funnel")]
-    shards = [FileFacts(**shard) for shard in facts.pop("shards")]
-    bins = facts.pop("bins")
-    return RelationFacts(funnel=steps, shards=shards, bins=bins and FileFacts(**bins), **facts)

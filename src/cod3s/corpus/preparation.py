@@ -31,6 +31,7 @@ from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, S
 from cod3s.corpus.sql import connect
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
+from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import spooled
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
@@ -152,7 +153,7 @@ class _Run:
     def _split(self, sifted: dict[str, list[Sifted]], folder: CorpusFolder, scratch: Path) -> Plan:
         """Write the unsigned shards and count, or take what an unfinished run left."""
         if folder.plan.exists():
-            return Plan.from_json(folder.plan.read_json())
+            return parse_record(Plan, folder.plan.read_json())
         parts = {
             name: [
                 folder.part(name, number).with_suffix(".parquet") for number, file in enumerate(files) if file.kept

@@ -7,7 +7,6 @@ first; the train rows then show which held-out sentences also occur in train.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,11 +65,6 @@ class Plan:
     shards: list[Shard]
     counts: dict[str, SplitCounts]
     shared: int
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Plan":
-        counts = {name: SplitCounts(**count) for name, count in content["counts"].items()}
-        return cls([Shard(**shard) for shard in content["shards"]], counts, content["shared"])
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ class DecodeConfig:
     )
     sure: float = _stage_2(
         0.5,
-        "critic: known answers that are at least this plausible are taken first, at a glance or else after the "
-        "language model has judged them, and sentences are written only for the rest; 1 lets all of them compete.",
+        "critic: first take known answers that are at least this plausible, judged at a glance or, if that is not "
+        "enough, by the language model, and write sentences only for the rest; with 1, all of them compete.",
         least=0,
         most=1,
     )
@@ -84,7 +84,7 @@ class DecodeConfig:
         1.0, "How much mmi counts in that ranking (λy); higher is more specific to the source.", **_WEIGHT
     )
     normalise: Literal["text", "original"] = _stage_2(
-        "text", "Scores are means over the tokens of the text, or, as in the original, of the signature too."
+        "text", "Average scores over the tokens of the text or, as in the original, also over the signature's."
     )
     fresh: bool = _stage_2(
         True,

@@ -6,40 +6,13 @@ The rules are cheap and careful: a remark on a good statement is worse than none
 import re
 
 from cod3s.text import words
+from cod3s.word_lists import word_groups, word_pattern, word_set
 
 _BETTER = 'an English statement such as "it rained all day" gets better answers'
 _SEVERAL = 3  # words: with fewer, letters and small words do not tell the language
 
-_ENGLISH = frozenset(
-    words(
-        "a an the this that these those my your his her its our their i you he she it we they me him us "
-        "them who what is are was were be been am do does did has have had will would can could should "
-        "may might must not no and or but if when while as of to in on at by for from with about into "
-        "over after before than then there so because very too just all some any more out up off i'm i've "
-        "it's he's she's don't didn't can't isn't wasn't couldn't won't got went made took came"
-    )
-)
-# Common words of other languages that are not English words as well.
-_FOREIGN = [
-    frozenset(listed.split())
-    for listed in (
-        "der das und ist nicht ein eine einen einem einer dem mit auf für von zu sich auch wird wurde "
-        "haben hatte er wir ihr mein meine sein seine dass weil aber wenn noch schon nach aus bei über "
-        "ich sie den hat im",
-        "le la les des une est pas que qui dans avec pour nous vous ils elle je il sont était ont mais du "
-        "au aux ce cette son sa ses mon ma très été plus et de un sur",
-        "el los las una que por con para está estaba muy pero del se su sus mi es fue porque cuando todo "
-        "más en de un la al lo no",
-        "il lo gli una che di non è sono era con per del della nel ha hanno perché quando molto suo sua "
-        "questo e un la mio ma",
-        "o os uma não com para que do da em no na é foi por mas muito seu sua eu ele ela um de as",
-        "het een niet van de en ik zijn werd dat die voor met op maar naar heeft had hij zij wij ze mijn te",
-        "och att det som en på är av för med till inte den har jag han hon var ett men om vi",
-        "i w na z się nie że do to jest był była ale jak od po przez dla za ma są w moja mój",
-        "ja on ei se hän että oli ovat mutta kun niin minä sinä joka hänen koska",
-        "bir ve bu için ile çok ama gibi daha değil olarak var ben sen onun",
-    )
-]
+_ENGLISH = word_set("English")
+_FOREIGN = [frozenset(language) for language in word_groups("foreign")]
 # The consonants that words begin and end with; y counts as a vowel.
 _STARTS = re.compile(
     "[bcdfghjklmnpqrstvwxz]?|[bcfgpkst]l|[bcdfgpktv]r|s[ckmnpqtwv]|s[cpt]r|spl|schw?|shr?|sph|ch[rl]?|th[rw]?|phr?|"
@@ -73,11 +46,7 @@ _COMMANDS = re.compile(
     rf"(?:go|come|sit|stand|wake|hurry|shut|calm|get) "
     rf"(?:to|away|home|here|there|down|up|out|back|on|in|outside|inside)\b|"
     rf"(?:listen to|look at|wait for) {_OBJECT}|"
-    rf"(?:add|ask|answer|avoid|bake|bring|build|buy|call|carry|check|choose|clean|close|cook|create|delete|describe|"
-    rf"do|draw|drink|drive|eat|explain|fetch|fill|find|finish|fix|fold|follow|forget|generate|get|give|grab|help|"
-    rf"hide|hold|imagine|keep|leave|lend|list|lock|make|mix|move|name|open|order|paint|pass|pick|plant|play|pour|"
-    rf"press|pull|push|read|remember|remove|rewrite|save|say|sell|send|show|sing|start|stir|stop|summarise|"
-    rf"summarize|take|teach|tell|throw|translate|try|turn|use|visit|wash|watch|water|wear|write) {_OBJECT}"
+    rf"(?:{word_pattern('orders')}) {_OBJECT}"
 )
 
 

@@ -63,25 +63,11 @@ def read_engine_file(content: bytes | memoryview, name: str) -> EngineFile:
         raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
 
 
-def write_engine_file(
-    variables: Mapping[str, Stored], spec: str, revision: int, aliases: Mapping[str, str] | None = None
-) -> bytes:
-    """The content of a `model.bin` with these variables and aliases, as `EngineFile` holds them."""
-    parts: list[Stored] = [
-        struct.pack("<I", _VERSION),
-        _string(spec),
-        struct.pack("<II", revision, len(variables)),
-    ]
-    parts += [part for name, value in variables.items() for part in (_string(name), value)]
-    parts += [struct.pack("<I", len(aliases or {}))]
-    return b"".join([*parts, *(_string(name) for pair in (aliases or {}).items() for name in pair)])
-
-
-def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
-    """An array as a variable is stored."""
-    array = np.ascontiguousarray(numbers)
-    kind = _TYPES.index(array.dtype.type)
-    return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
+def write_engine_file(variables: Mapping[str, Stored], spec: str, revision: int) -> bytes:
+    """The content of a `model.bin` with these variables, as `EngineFile` holds them."""
+    head = struct.pack("<I", _VERSION) + _string(spec) + struct.pack("<II", revision, len(variables))
+    parts = (part for name, value in variables.items() for part in (_string(name), value))
+    return b"".join([head, *parts, struct.pack("<I", 0)])  # no aliases
 
 
 def _take_apart(content: memoryview, file: str) -> EngineFile:

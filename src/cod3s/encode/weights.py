@@ -164,9 +164,7 @@ def fill_bert_encoder(spec: Any, weights: Weights, config: dict[str, Any]) -> No
     for number, layer in enumerate(spec.layer):
         name = f"encoder.layer.{number}"
         parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-        projection = layer.self_attention.linear[0]
-        projection.weight = np.concatenate([weights[f"{part}.weight"] for part in parts])
-        projection.bias = np.concatenate([weights[f"{part}.bias"] for part in parts])
+        fill_joined(layer.self_attention.linear[0], weights, parts)
         fill_linear(layer.self_attention.linear[1], weights, f"{name}.attention.output.dense")
         fill_norm(layer.self_attention.layer_norm, weights, f"{name}.attention.output.LayerNorm")
         fill_linear(layer.ffn.linear_0, weights, f"{name}.intermediate.dense")
@@ -196,6 +194,13 @@ def _activation(name: str) -> Any:
 
 def fill_linear(spec: Any, weights: Weights, name: str) -> None:
     spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def fill_joined(spec: Any, weights: Weights, names: Sequence[str]) -> None:
+    """Fill a linear layer with several ones, whose outputs come one after the other."""
+    spec.weight, spec.bias = (
+        np.concatenate([weights[f"{name}.{part}"] for name in names]) for part in ("weight", "bias")
+    )
 
 
 def fill_norm(spec: Any, weights: Weights, name: str) -> None:

@@ -93,9 +93,8 @@ def evaluate(
             stack.enter_context(sole_writer(Path(output)))
         if outputs:
             answers = read_systems(map(Path, outputs))
-            judges = _judges(bundle, encoder, second_encoder)
+            judges, inference = _judges(bundle, encoder, second_encoder), None
             chosen = sources_of(answers, items)
-            inference = None
         elif items is not None:
             opened = open_bundle(Path(bundle or default_bundle()), second_encoder)
             group = SYSTEM_GROUPS.get(tuple(systems))

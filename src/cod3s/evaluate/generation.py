@@ -100,7 +100,7 @@ def generate_outputs(
         path = outputs / f"{named.name}.jsonl"
         if not path.exists():
             with stage(f"generating {number}/{len(systems)}: {named.name}", len(data.items)) as progress:
-                write_outputs(path, _reported(_generate(generator, data.items, named), progress))
+                write_outputs(path, _generate(generator, data.items, named, progress))
         answers[named.name] = read_outputs(path)
     return answers
 
@@ -110,14 +110,18 @@ def run_record(data: EvaluationData, bundle: dict[str, Any], options: DecodeConf
     return {"data": {"sha256": data.sha256, "items": data.counts}, **bundle, "options": asdict(options)}
 
 
-def _generate(generator: Generator, items: Sequence[Item], named: Named) -> Iterator[AnswerSet]:
+def _generate(
+    generator: Generator, items: Sequence[Item], named: Named, progress: Progress
+) -> Iterator[AnswerSet]:
     for relation in dict.fromkeys(item.relation for item in items):
         related = [item for item in items if item.relation == relation]
         sources: list[str | tuple[str, Sequence[str] | None]] = [item.source for item in related]
         if find_system(named.system).oracle:
             gold = generator.signer.signatures([_target(item, named) for item in related])
             sources = [(item.source, [signature]) for item, signature in zip(related, gold, strict=True)]
-        yield from generator.generate_many(sources, relation, system=named.system, options=named.options)
+        for answers in generator.generate_many(sources, relation, system=named.system, options=named.options):
+            yield answers
+            progress(1)
 
 
 def _target(item: Item, named: Named) -> str:
@@ -127,9 +131,3 @@ def _target(item: Item, named: Named) -> str:
             hint="remove this system, or use data with gold targets",
         )
     return item.target
-
-
-def _reported(sets: Iterable[AnswerSet], progress: Progress) -> Iterator[AnswerSet]:
-    for answers in sets:
-        yield answers
-        progress(1)

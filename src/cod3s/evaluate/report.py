@@ -50,7 +50,7 @@ def write_report(
     write_json(folder / METRICS, summary.record())
     lines = [f"# {title}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]
     write_text(folder / TABLES, "\n".join(lines))
-    page = render_page(
+    page = Page(
         title=title,
         line=line,
         settings=summary.settings,
@@ -63,7 +63,7 @@ def write_report(
             for relation, columns in summary.comparisons.items()
         ],
     )
-    write_text(folder / PAGE, page)
+    write_text(folder / PAGE, page.render())
 
 
 def report_line(summary: Summary) -> str:
@@ -107,33 +107,25 @@ def _best(summary: Summary, relation: str, column: Column, form: str) -> str:
     return f"{best} ({form.format(mean)})" + (f"; not significantly behind: {', '.join(near)}" if near else "")
 
 
-def render_page(
-    *,
-    title: str,
-    line: str,
-    settings: Mapping[str, Any],
-    tables: Sequence[Table],
-    plots: Sequence[Plot],
-    headlines: Sequence[str] = (),
-    samples: Sequence[Sample] = (),
-    comparisons: Sequence[tuple[str, list[tuple[Column, Comparison]]]] = (),
-    banner: str = "",
-) -> str:
-    """The page as text; `headlines` are the summary at its top, and a banner comes above everything."""
-    page: str = open_template(Path(__file__).parent / "page.html.jinja").render(
-        title=title,
-        banner=banner,
-        settings_line=line,
-        settings=settings,
-        published=any(name.startswith("paper") for table in tables for name in table.columns),
-        tables=tables,
-        headlines=headlines,
-        bold=NEAR_BEST,
-        plots=plots,
-        samples=samples,
-        comparisons=[(relation, rows) for relation, rows in comparisons if rows],
-    )
-    return page + "\n"
+@dataclass(frozen=True)
+class Page:
+    """What the page of a report shows; `headlines` are the summary at its top, a banner comes above everything."""
+
+    title: str
+    line: str  # the settings below every table
+    settings: Mapping[str, Any]
+    tables: Sequence[Table]
+    plots: Sequence[Plot]
+    headlines: Sequence[str] = ()
+    samples: Sequence[Sample] = ()
+    comparisons: Sequence[tuple[str, list[tuple[Column, Comparison]]]] = ()
+    banner: str = ""
+
+    def render(self) -> str:
+        """The page as text."""
+        published = any(name.startswith("paper") for table in self.tables for name in table.columns)
+        template = open_template(Path(__file__).parent / "page.html.jinja")
+        return f"{template.render(**vars(self), published=published, bold=NEAR_BEST)}\n"
 
 
 def open_template(path: Path) -> Any:

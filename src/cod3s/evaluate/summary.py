@@ -147,14 +147,25 @@ def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, 
 def _relation_scores(
     name: str, relation: str, system: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
 ) -> RelationScores:
-    figures = {}
-    for column, by_source in system.values[relation].items():
-        values = list(by_source.values())
-        low, high = bootstrap_interval(values, seed=seed)
-        near = not beaten(name, comparisons[column], column.metric in LOWER_IS_BETTER)
-        figures[column] = Figure(float(np.mean(values)), low, high, near)
+    figures = {
+        column: figure_of(name, by_source, comparisons[column], seed, column.metric in LOWER_IS_BETTER)
+        for column, by_source in system.values[relation].items()
+    }
     sets = system.requests[relation]
     return RelationScores(len(sets), system.short.get(relation, 0), figures, _control(sets))
+
+
+def figure_of(
+    system: str,
+    by_source: Mapping[str, float],
+    comparisons: list[Comparison],
+    seed: int,
+    lower_is_better: bool = False,
+) -> Figure:
+    """A system's mean over sources with its interval, and whether no other system is significantly better."""
+    values = list(by_source.values())
+    low, high = bootstrap_interval(values, seed=seed)
+    return Figure(float(np.mean(values)), low, high, not beaten(system, comparisons, lower_is_better))
 
 
 def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:

@@ -18,7 +18,7 @@ from cod3s.evaluate.generation import Named, check_run, generate_outputs, requir
 from cod3s.evaluate.items import EvaluationData
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.evaluate.plots import Plot, Series, lines
-from cod3s.evaluate.report import OUTPUTS, render_page, report_line
+from cod3s.evaluate.report import OUTPUTS, Page, report_line
 from cod3s.evaluate.report_tables import Table, figure_text, markdown, table_row
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import DIGITS, Summary
@@ -145,11 +145,9 @@ def write_sweep(folder: Path, swept: Sweep) -> None:
     """Write sweep.json, sweep.md and sweep.html with the curves."""
     table = sweep_table(swept)
     write_json(folder / "sweep.json", swept.record())
-    page = render_page(
-        title="Sweep", line=swept.line, settings=swept.settings, tables=[table], plots=sweep_plots(swept)
-    )
+    page = Page("Sweep", swept.line, swept.settings, [table], sweep_plots(swept))
     write_text(folder / "sweep.md", f"# Sweep\n\n{markdown(table)}\n{swept.line}\n")
-    write_text(folder / PAGE, page)
+    write_text(folder / PAGE, page.render())
 
 
 def sweep_table(swept: Sweep) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 
@@ -34,6 +34,8 @@ def _parse(value: Any, hint: Any, name: str) -> Any:
         return {_parse(key, parts[0], name): _parse(item, parts[1], name) for key, item in value.items()}
     if kind in (list, tuple) and isinstance(value, list):
         return kind(_parse(item, parts[0], name) for item in value)
+    if kind is Literal and value in parts:
+        return value
     return value if kind is Any else _checked(value, kind, name)
 
 

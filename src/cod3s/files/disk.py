@@ -115,7 +115,9 @@ def replaced_folder(path: Path, mark: str = "") -> Iterator[Path]:
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
         try:
             yield partial
-            _flush_folder(partial)
+            for file in partial.rglob("*"):
+                if file.is_file():
+                    _flush(file)
             partial.chmod(0o777 & ~_umask())
             _put(partial, path)
             if is_sole:
@@ -141,12 +143,6 @@ def _remove_leftovers(path: Path) -> None:
     for other in path.parent.iterdir():
         if leftover.fullmatch(other.name):
             shutil.rmtree(other, ignore_errors=True)
-
-
-def _flush_folder(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            _flush(path)
 
 
 def _flush(path: Path) -> None:

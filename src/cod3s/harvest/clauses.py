@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from cod3s.harvest import lexicon
 from cod3s.harvest.sides import find_quote
+from cod3s.word_lists import word_pattern
 
 _MARKUP = re.compile(r"[\x00-\x1f\ud800-\udfff\[\]{}<>|\\`=@#*_^~/()&]")
 _OTHER_CUE = re.compile(
@@ -29,12 +30,7 @@ _TOPIC = re.compile(
     r"i'd|we (?:talked|were talking)|the (?:question|idea|thing|first|next|other|way))\b"
 )
 _REMARK = re.compile(r"(?:that|this|it|here)(?:'s| is| was) (?:a |an |the |my |our )?(?:\w+ ){0,3}\w+$")
-_TROUBLE = re.compile(
-    r"n't\b|\b(?:no|not|never|nobody|nothing|none|without|too|only|out of|lost|lose|miss(?:ed|ing)|lack(?:ed)?|"
-    r"broke|broken|breaks|fail(?:s|ed)?|died|dead|closed|shut|refused|forgot(?:ten)?|afraid|feared|scared|worried|"
-    r"hated|tired|sick|ill|hungry|cold|hot|late|hard|difficult|impossible|expensive|slow|wrong|problems?|trouble|"
-    r"danger\w*|stuck|stopped|gone|empty|full|hurt|needed|wanted|busy|alone|dark|rain(?:ing|ed)?|snow(?:ing|ed)?)\b"
-)
+_TROUBLE = re.compile(rf"n't\b|\b(?:{word_pattern('trouble')})\b")
 _MUST = re.compile(
     r"\b(?:ha(?:ve|s|d) to|needs? to|needed to|must|can'?t|cannot|could(?:n't| not)|won't|decided|"
     r"ended up|no longer)\b"

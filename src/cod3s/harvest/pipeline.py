@@ -21,7 +21,7 @@ from cod3s.files.disk import require_other
 from cod3s.files.writers import check_output_format, replaced_table
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.documents import Errors, Piece, read_pieces
-from cod3s.harvest.extract import CausalPair, find_pairs
+from cod3s.harvest.extract import CausalPair, Findings, find_pairs
 
 COLUMNS = ("cause", "effect", "pattern", "order", "corpus")
 """`corpus` is the name of the file that a pair comes from, as `prepare` reads it and `train --corpora` uses it."""
@@ -58,9 +58,7 @@ class _Harvested:
 
     corpus: str
     bytes: int
-    sentences: int
-    pairs: list[CausalPair]
-    refused: Counter[str]
+    findings: Findings
 
 
 Harvester = Callable[[Piece], _Harvested]
@@ -91,7 +89,8 @@ def harvest(
     # The workers come first: they start while this process is still importing pyarrow.
     with _in_order(work, pieces, workers) as results, replaced_table(output, COLUMNS) as write:
         for result in results:
-            kept = result.pairs if limit is None else result.pairs[: limit - summary.pairs]
+            pairs = result.findings.pairs
+            kept = pairs if limit is None else pairs[: limit - summary.pairs]
             write([(pair.cause, pair.effect, pair.pattern, pair.order, result.corpus) for pair in kept])
             _count(summary, result, kept)
             progress(result.bytes)
@@ -120,19 +119,18 @@ def _pieces_of(path: Path, summary: Summary, column: str, errors: Errors) -> Ite
 
 
 def _harvest_piece(piece: Piece, limits: Limits) -> _Harvested:
-    findings = find_pairs(piece.text, limits)
     size = len(piece.text.encode("utf-8", "replace"))
-    return _Harvested(piece.corpus, size, findings.sentences, findings.pairs, findings.refused)
+    return _Harvested(piece.corpus, size, find_pairs(piece.text, limits))
 
 
 def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None:
     summary.bytes += result.bytes
-    summary.sentences += result.sentences
-    summary.matched += len(result.pairs) + result.refused.total()
+    summary.sentences += result.findings.sentences
+    summary.matched += result.findings.matched
     summary.kept.update(pair.pattern for pair in kept)
-    summary.dropped.update(result.refused)
-    if len(kept) < len(result.pairs):
-        summary.dropped[OVER_LIMIT] += len(result.pairs) - len(kept)
+    summary.dropped.update(result.findings.refused)
+    if over := len(result.findings.pairs) - len(kept):
+        summary.dropped[OVER_LIMIT] += over
 
 
 @contextmanager

@@ -6,19 +6,11 @@ clause.
 
 import re
 
-# Empty words that open a sentence, removed with their comma.
-_MARKERS = (
-    "well|oh|ah|yeah|yep|yes|no|nope|okay|ok|right|alright|sure|look|listen|see|now|anyway|actually|basically|"
-    "honestly|frankly|obviously|exactly|also|hey|hmm|like|however|then|again|therefore|thus|consequently|"
-    "of course|in fact|to be honest|you know|i mean|you see|as a result|in other words|for example"
-)
+from cod3s.word_lists import word_pattern
+
+_MARKERS, _ADVERBS = word_pattern("markers"), word_pattern("adverbs")
 # Words that only join the sentence to the previous one.
 _JOINTS = r"and|but|so|or|um|uh|er|then|now|yet|for(?= (?:when|as|if|i|he|she|we|they|it|there)\b)"
-# Adverbs between a connective and its clause ("so naturally he left").
-_ADVERBS = (
-    "now|then|naturally|obviously|of course|eventually|finally|basically|actually|you know|i mean|well|at least|"
-    "in the end|for example|clearly|ultimately|essentially|however|yeah|like"
-)
 _IT_WAS_THAT = r"(?:it (?:happened|happens|follows|came to pass|came about|came|was|is) that\s+)?"
 _LEADING = re.compile(rf"(?:(?:{_MARKERS})(?:,|\.\.\.)\s+|(?:{_JOINTS})\b,?\s+)+", re.IGNORECASE)
 _LINKING = re.compile(rf"(?:(?:{_ADVERBS})\b,?\s+)*{_IT_WAS_THAT}", re.IGNORECASE)

@@ -7,7 +7,7 @@ labels, headings, links) removed on the way.
 import re
 from collections.abc import Iterator
 
-from cod3s.harvest.lexicon import word_set
+from cod3s.word_lists import word_set
 
 # A line of this length may have been wrapped by an editor; any other line ends its paragraph.
 _WRAPPED = range(40, 121)
@@ -23,21 +23,10 @@ _EMPHASIS = re.compile(r"(?<![\w*_])(\*\*|__|\*|_)(?=\S)([^*_]+?)(?<=\S)\1(?![\w
 _END = re.compile(r"""[.!?…]+["'”’)\]]*\s+(?=["'“‘(\[]*[^\Wa-zß-öø-ÿ_])""")
 
 
-_TITLES = word_set(
-    """mr mrs ms mx dr prof st mt ft rev hon gen col capt cpt sgt lt maj cmdr adm gov sen rep pres messrs mme mlle
-    vs cf ed eds e.g i.e viz ca approx"""
-)
-_BEFORE_NUMBERS = word_set("no nos fig figs vol p pp ch sec")
-# These may also end a sentence: they do if the next word often opens a sentence.
-_SHORTENED = word_set(
-    """etc inc ltd co corp jr sr bros dept est al jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu
-    fri sat sun a.m p.m u.s u.k u.n d.c ph.d b.a m.a a.k.a ave blvd rd"""
-)
-_OPENERS = word_set(
-    """i we you he she it they the a an this that these those there here my your his her its our their so because
-    but and or if when while then now what who why how where after before as at by for from in on to with
-    not no yes since thus hence therefore consequently however meanwhile"""
-)
+_TITLES = word_set("titles")
+_BEFORE_NUMBERS = word_set("before numbers")
+_SHORTENED = word_set("shortened")
+_OPENERS = word_set("openers")
 
 
 def paragraphs(text: str) -> Iterator[str]:

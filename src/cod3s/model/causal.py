@@ -128,13 +128,9 @@ def _load(folder: Path) -> tuple[Any, str]:
     return model, family
 
 
-def _layers(base: Any, family: str) -> Any:
-    return base.model.layers if family == "llama" else base.transformer.h
-
-
 def _drop_layers(base: Any, family: str, dropped: Sequence[int]) -> None:
     torch = require("torch", "train")
-    layers = _layers(base, family)
+    layers = base.model.layers if family == "llama" else base.transformer.h
     if unknown := [number for number in dropped if not 0 <= number < len(layers)]:
         raise Cod3sError(f"the model has {len(layers)} layers, so {unknown[0]} cannot be dropped")
     kept = torch.nn.ModuleList(layer for number, layer in enumerate(layers) if number not in dropped)

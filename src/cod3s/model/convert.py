@@ -15,6 +15,7 @@ from cod3s.encode.weights import (
     Weights,
     ctranslate2_specs,
     fill_bert_encoder,
+    fill_joined,
     fill_linear,
     fill_norm,
     nearest_levels,
@@ -162,14 +163,14 @@ def _fill_decoder_layers(decoder: Any, weights: Weights, prefix: str) -> None:
         _fill_self_attention(layer.self_attention, weights, name)
         cross = f"{name}.encoder_attn"
         fill_linear(layer.attention.linear[0], weights, f"{cross}.q_proj")
-        _fill_joined(layer.attention.linear[1], weights, [f"{cross}.k_proj", f"{cross}.v_proj"])
+        fill_joined(layer.attention.linear[1], weights, [f"{cross}.k_proj", f"{cross}.v_proj"])
         fill_linear(layer.attention.linear[2], weights, f"{cross}.out_proj")
         fill_norm(layer.attention.layer_norm, weights, f"{name}.encoder_attn_layer_norm")
         _fill_feed_forward(layer.ffn, weights, name)
 
 
 def _fill_self_attention(spec: Any, weights: Weights, name: str) -> None:
-    _fill_joined(spec.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
+    fill_joined(spec.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
     fill_linear(spec.linear[1], weights, f"{name}.self_attn.out_proj")
     fill_norm(spec.layer_norm, weights, f"{name}.self_attn_layer_norm")
 
@@ -178,11 +179,6 @@ def _fill_feed_forward(spec: Any, weights: Weights, name: str) -> None:
     fill_linear(spec.linear_0, weights, f"{name}.fc1")
     fill_linear(spec.linear_1, weights, f"{name}.fc2")
     fill_norm(spec.layer_norm, weights, f"{name}.final_layer_norm")
-
-
-def _fill_joined(spec: Any, weights: Weights, names: Sequence[str]) -> None:
-    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in names])
-    spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
 
 
 def _sinusoids(rows: int, width: int) -> npt.NDArray[np.float32]:

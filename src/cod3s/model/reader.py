@@ -1,6 +1,6 @@
 """How a model reads a source: with its own tokenizer (warm, pretrained), the decoder's pieces, or as a prompt."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,12 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
         names = piece_names(tokenizer)
         pad = names.index("[PAD]")
     return Reader(read_pieces, cuts_pieces, read_pieces(""), pad, names, tokenizer)
+
+
+def padded(rows: Sequence[Sequence[int]], filler: int) -> list[list[int]]:
+    """The rows, each filled up to the longest."""
+    longest = max(map(len, rows))
+    return [[*row, *[filler] * (longest - len(row))] for row in rows]
 
 
 def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:

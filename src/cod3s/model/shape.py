@@ -10,15 +10,15 @@ LAYER_NORM_EPSILON = 1e-5
 class Shape:
     """`warm` models read with a pretrained sentence encoder, whose width they share; others read from scratch.
 
-    A `pretrained` model brings its own sizes and pieces.
+    A `pretrained` model brings its own sizes.
     """
 
-    encoder_layers: int
-    decoder_layers: int
-    width: int
-    feed_forward: int
-    heads: int
-    pieces: int  # text pieces of the decoder; of both sides where the encoder is from scratch
+    encoder_layers: int = 0
+    decoder_layers: int = 0
+    width: int = 0
+    feed_forward: int = 0
+    heads: int = 0
+    pieces: int = 0  # text pieces of the decoder; of both sides where the encoder is from scratch
     warm: bool = False
     pretrained: bool = False
     causal: bool = False  # a language model without an encoder: it reads the source as the start of its text
@@ -35,20 +35,9 @@ SHAPES = {
     ),
     "small": Shape(encoder_layers=3, decoder_layers=3, width=256, feed_forward=1024, heads=4, pieces=8_000),
     # What --init names: a Hugging Face seq2seq model.
-    "pretrained": Shape(
-        encoder_layers=0, decoder_layers=0, width=0, feed_forward=0, heads=0, pieces=0, pretrained=True
-    ),
+    "pretrained": Shape(pretrained=True),
     # What --init names: a Hugging Face causal language model, trained further with LoRA.
-    "causal": Shape(
-        encoder_layers=0,
-        decoder_layers=0,
-        width=0,
-        feed_forward=0,
-        heads=0,
-        pieces=10_000,
-        pretrained=True,
-        causal=True,
-    ),
+    "causal": Shape(pieces=10_000, pretrained=True, causal=True),
     # Seconds on any machine, for tests.
     "tiny": Shape(encoder_layers=1, decoder_layers=1, width=64, feed_forward=128, heads=2, pieces=400),
     "tiny-warm": Shape(

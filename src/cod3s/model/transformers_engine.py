@@ -13,7 +13,7 @@ import numpy as np
 
 from cod3s.errors import require
 from cod3s.model.engine import Draws, LogProbs, Request, rows_by_prefix_length
-from cod3s.model.reader import Reader
+from cod3s.model.reader import Reader, padded
 from cod3s.records import Hypothesis
 
 _BATCH_ROWS = 400  # requests times beams or samples that step together
@@ -168,7 +168,7 @@ class TransformersEngine:
             first = min(len(request.prefix) for request, _, _ in rows) - 1
             log_probs = logits[:, first:].log_softmax(dim=-1)  # (rows, steps, vocabulary)
             wanted = [[*request.prefix, *tokens, self._end][first + 1 :] for request, tokens, _ in rows]
-            chosen = log_probs.gather(2, self._tensor(_padded(wanted, self._end))[..., None])[..., 0].tolist()
+            chosen = log_probs.gather(2, self._tensor(padded(wanted, self._end))[..., None])[..., 0].tolist()
             for (request, tokens, end), values in zip(rows, chosen, strict=True):
                 skipped, length = len(request.prefix) - 1 - first, len(tokens) + end
                 hypotheses.append(Hypothesis(tokens, sum(values[skipped : skipped + length]), length))
@@ -178,15 +178,15 @@ class TransformersEngine:
         """(requests, positions, vocabulary): what may follow each written token."""
         with self._computing():
             return self._model(
-                **self._read(requests), decoder_input_ids=self._tensor(_padded(written, self._end))
+                **self._read(requests), decoder_input_ids=self._tensor(padded(written, self._end))
             ).logits
 
     def _read(self, requests: Sequence[Request]) -> dict[str, Any]:
         sources = [request.source for request in requests]
         rows = [self._reader.nothing if source is None else self._reader.read(source) for source in sources]
-        mask = _padded([[1] * len(row) for row in rows], 0)
+        mask = padded([[1] * len(row) for row in rows], 0)
         return {
-            "input_ids": self._tensor(_padded(rows, self._reader.pad)),
+            "input_ids": self._tensor(padded(rows, self._reader.pad)),
             "attention_mask": self._tensor(mask),
         }
 
@@ -210,8 +210,3 @@ def _batches(requests: Sequence[Request], width: int) -> Iterator[list[int]]:
     size = max(1, _BATCH_ROWS // width)
     for _, rows in rows_by_prefix_length(requests):
         yield from (rows[start : start + size] for start in range(0, len(rows), size))
-
-
-def _padded(rows: Sequence[Sequence[int]], filler: int) -> list[list[int]]:
-    longest = max(map(len, rows))
-    return [[*row, *[filler] * (longest - len(row))] for row in rows]

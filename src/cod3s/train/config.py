@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 from cod3s.errors import UsageError
+from cod3s.files.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 from cod3s.options import check_options, find_name, option, seed_option, with_values
@@ -31,9 +32,9 @@ class TrainConfig:
     )
     init: str = _model(
         "",
-        "Start from a pretrained model and set the shape: a folder of a causal language model (Llama or GPT-2 "
-        "family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name of a "
-        "BART, T5 or Marian model.",
+        "Start from a pretrained model, which also sets the shape: a folder of a causal language model (Llama or "
+        "GPT-2 family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name "
+        "of a BART, T5 or Marian model.",
     )
     lora_rank: int = _model(
         0, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
@@ -159,10 +160,7 @@ class TrainConfig:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainConfig":
         """The config that `record` gave."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-        }
-        return cls(**values)
+        return parse_record(cls, record)
 
     def with_values(self, **values: Any) -> "TrainConfig":
         """The same config with some values changed; an unknown name is an error that suggests the nearest."""

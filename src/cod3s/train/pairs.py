@@ -26,8 +26,7 @@ class Rows:
 
     def first(self, number: int | None) -> "Rows":
         """The first `number` rows; all of them for None."""
-        columns = (self.source, self.target, self.signature, self.source_signature, self.corpus)
-        return Rows(*(column[:number] for column in columns))
+        return Rows(*(getattr(self, field.name)[:number] for field in fields(self)))
 
 
 def read_rows(corpus: Path, relation: str, split: str) -> Rows:
@@ -36,11 +35,9 @@ def read_rows(corpus: Path, relation: str, split: str) -> Rows:
     rows = Rows([], [], [], [], [])
     for shard in sorted((corpus / relation).glob(f"{split}-*.parquet")):
         table = parquet.read_table(shard, columns=[field.name for field in fields(Rows)])
-        rows.source.extend(map(for_modelling, table["source"].to_pylist()))
-        rows.target.extend(map(for_modelling, table["target"].to_pylist()))
-        rows.signature.extend(table["signature"].to_pylist())
-        rows.source_signature.extend(table["source_signature"].to_pylist())
-        rows.corpus.extend(table["corpus"].to_pylist())
+        for name in table.column_names:
+            cells = table[name].to_pylist()
+            getattr(rows, name).extend(map(for_modelling, cells) if name in ("source", "target") else cells)
     return rows
 
 

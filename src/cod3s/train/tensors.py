@@ -4,42 +4,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from cod3s.errors import require
+from cod3s.model.reader import padded
 from cod3s.train.batches import BatchStream
 from cod3s.train.lessons import IGNORED, Example, Examples
 
 
 def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dict[str, Any]:
     """A batch as a model's forward takes it: (batch, longest) each."""
-    torch = require("torch", "train")
-
-    def padded(rows: list[list[int]], filler: int) -> Any:
-        longest = max(map(len, rows))
-        return torch.tensor([row + [filler] * (longest - len(row)) for row in rows])
-
     read = [example.read for example in examples]
     return {
-        "input_ids": padded(read, pad_read),
-        "attention_mask": padded([[1] * len(row) for row in read], 0),
-        "decoder_input_ids": padded([example.given for example in examples], pad_written),
-        "labels": padded([example.labels for example in examples], IGNORED),
+        **_masked(read, pad_read),
+        "decoder_input_ids": _tensor([example.given for example in examples], pad_written),
+        "labels": _tensor([example.labels for example in examples], IGNORED),
     }
 
 
 def collate_causal(examples: Sequence[Example], pad: int) -> dict[str, Any]:
     """A batch for a language model: what is read, then what is given, in one row; labels where it writes."""
-    torch = require("torch", "train")
-    rows = [example.read + example.given for example in examples]
-    longest = max(map(len, rows))
-
-    def padded(ids: list[int], filler: int) -> list[int]:
-        return ids + [filler] * (longest - len(ids))
-
     labels = [[IGNORED] * len(example.read) + example.labels for example in examples]
-    return {
-        "input_ids": torch.tensor([padded(row, pad) for row in rows]),
-        "attention_mask": torch.tensor([padded([1] * len(row), 0) for row in rows]),
-        "labels": torch.tensor([padded(row, IGNORED) for row in labels]),
-    }
+    rows = [example.read + example.given for example in examples]
+    return {**_masked(rows, pad), "labels": _tensor(labels, IGNORED)}
+
+
+def _masked(rows: Sequence[Sequence[int]], filler: int) -> dict[str, Any]:
+    mask = [[1] * len(row) for row in rows]
+    return {"input_ids": _tensor(rows, filler), "attention_mask": _tensor(mask, 0)}
+
+
+def _tensor(rows: Sequence[Sequence[int]], filler: int) -> Any:
+    return require("torch", "train").tensor(padded(rows, filler))
 
 
 class TensorBatches:

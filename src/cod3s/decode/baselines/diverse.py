@@ -82,14 +82,12 @@ class _Groups:
             tokens = choice.tokens.gather(1, on)
             alive = ~choice.scores.gather(1, on).isneginf() & (tokens != self._end)
             taken[:, 0].scatter_add_(1, tokens, alive.to(taken.dtype))
-        return Choice(*(torch.stack(parts, dim=1).flatten(0, 1) for parts in _columns(choices)))
+        names = ("scores", "parents", "tokens")
+        columns = ([getattr(choice, name) for choice in choices] for name in names)
+        return Choice(*(torch.stack(column, dim=1).flatten(0, 1) for column in columns))
 
     def follow(self, parents: Any, tokens: Any) -> None:
         """Nothing is remembered from step to step: earlier penalties are in the scores."""
 
     def keep(self, lists: Any) -> None:
         """Nothing to keep."""
-
-
-def _columns(choices: Sequence[Choice]) -> Iterable[list[Any]]:
-    return ([getattr(choice, name) for choice in choices] for name in ("scores", "parents", "tokens"))

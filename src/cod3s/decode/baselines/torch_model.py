@@ -12,7 +12,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from cod3s.errors import BundleError
 from cod3s.files.disk import read_json
 from cod3s.model.engine import Request
-from cod3s.model.reader import Reader
+from cod3s.model.reader import Reader, padded
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import Vocabulary
 
@@ -68,9 +68,8 @@ class Decoding:
     def __init__(self, model: TorchModel, requests: Sequence[Request], beams: int) -> None:
         self._network, self._beams = model.network, beams
         read = [model.read(request.source) for request in requests]
-        longest = max(map(len, read))
-        ids = torch.tensor([row + [model.reader.pad] * (longest - len(row)) for row in read])
-        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in read])
+        ids = torch.tensor(padded(read, model.reader.pad))
+        mask = torch.tensor(padded([[1] * len(row) for row in read], 0))
         encoded = self._network.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
         self._source, self._mask = encoded.last_hidden_state, mask
         cache, log_probs = self._forward(torch.tensor([request.prefix for request in requests]), None)

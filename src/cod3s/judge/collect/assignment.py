@@ -6,7 +6,7 @@ The store calls it inside the transaction that saves the choice.
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from cod3s.judge.study.folder import CHECK, Item, Study
@@ -21,10 +21,6 @@ class Assignment:
     per_rater: int
     items: tuple[str, ...]
     checks: tuple[str, ...]
-    _known_checks: frozenset[str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_known_checks", frozenset(self.checks))
 
     @property
     def total(self) -> int:
@@ -40,7 +36,7 @@ class Assignment:
         position = len(assigned) + 1
         if position > self.total:
             return None
-        seen = [item for item in assigned if item in self._known_checks]
+        seen = [item for item in assigned if item in self.checks]
         if position in self.check_positions(rater):
             return sorted(self.checks, key=lambda check: self._draw(rater, check))[len(seen)]
         free = set(self.items).difference(assigned)

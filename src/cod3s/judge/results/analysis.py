@@ -12,12 +12,12 @@ import numpy as np
 
 from cod3s import __version__
 from cod3s.errors import Cod3sError
-from cod3s.evaluate.summary import Figure, Interval, in_paper_order, rounded
+from cod3s.evaluate.summary import Figure, Interval, figure_of, in_paper_order, rounded
 from cod3s.judge.results.agreement import Agreement, agreement
 from cod3s.judge.results.figures import FIGURES, RatedAnswer, set_figures
 from cod3s.judge.results.raters import RaterReport, report_raters
 from cod3s.judge.study.folder import ANSWER, CHECK, RIGHT, WRONG, Item, Rating, Study
-from cod3s.metrics.significance import RESAMPLES, Comparison, beaten, bootstrap_interval, compare_all
+from cod3s.metrics.significance import RESAMPLES, Comparison, bootstrap_interval, compare_all
 from cod3s.options import SEED
 
 Values = dict[str, dict[str, dict[str, float]]]
@@ -202,11 +202,7 @@ def _compare(values: Values) -> dict[str, list[Comparison]]:
 def _summary(
     system: str, values: Mapping[str, Mapping[str, float]], comparisons: Mapping[str, list[Comparison]], seed: int
 ) -> SystemFigures:
-    figures = {}
-    for name, by_source in values.items():
-        means = list(by_source.values())
-        low, high = bootstrap_interval(means, seed=seed)
-        figures[name] = Figure(float(np.mean(means)), low, high, not beaten(system, comparisons[name]))
+    figures = {name: figure_of(system, by_source, comparisons[name], seed) for name, by_source in values.items()}
     return SystemFigures(figures, {name: len(by_source) for name, by_source in values.items()})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cod3s.errors import require
 from cod3s.evaluate.plots import INK, Plot, styled, svg_text
-from cod3s.evaluate.report import METRICS, PAGE, TABLES, render_page
+from cod3s.evaluate.report import METRICS, PAGE, TABLES, Page
 from cod3s.evaluate.report_tables import markdown, title_of
 from cod3s.evaluate.scores import Column
 from cod3s.files.disk import replaced_file, write_json, write_text
@@ -47,7 +47,7 @@ def write_report(folder: Path, analysis: Analysis) -> Path:
     line = report_line(analysis)
     head = [f"# {title}\n", *([f"**{banner}**\n"] if banner else [])]
     write_text(folder / TABLES, "\n".join([*head, *map(markdown, tables), f"{line}\n"]))
-    page = render_page(
+    page = Page(
         title=title,
         line=line,
         settings=analysis.settings,
@@ -60,7 +60,7 @@ def write_report(folder: Path, analysis: Analysis) -> Path:
         ],
         banner=banner,
     )
-    write_text(folder / PAGE, page)
+    write_text(folder / PAGE, page.render())
     return folder / PAGE
 
 

@@ -22,24 +22,7 @@ QUESTION = "How plausible is this statement?"
 
 SCALE = ("makes no sense", "very unlikely", "unlikely", "possible", "likely", "very likely")
 
-INSTRUCTIONS = """\
-You will read short statements that give a cause and an effect. Please say how plausible each one is, from 0 to 5.
-
-Judge only whether one could well be the reason for the other in everyday life. It does not have to be the best or
-the only reason, and you do not need to know the people or the place.
-
-Small grammar mistakes do not matter as long as you understand what is meant. Give 0 to a statement that you cannot
-make sense of.
-
-A 5: "The path was covered in ice, so she walked slowly." This is what you would expect.
-
-A 3: "The path was covered in ice, so she sang a song." This is possible, but nothing suggests it.
-
-A 0: "The path was covered in ice, so the spoon forgot its name." This makes no sense.
-
-A few statements only check that you are paying attention; if one asks for a score, please choose it. Use the whole
-scale, follow your first impression, and judge each statement by itself.
-"""
+INSTRUCTIONS = (Path(__file__).parent / "instructions.txt").read_text(encoding="utf-8")
 """What raters read unless the design says otherwise."""
 DEFAULT_TOP = 3  # answers per source that are rated, as in the paper
 

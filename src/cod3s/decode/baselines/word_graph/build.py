@@ -23,6 +23,7 @@ from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFac
 from cod3s.errors import UsageError, did_you_mean, require
 from cod3s.files.locations import Location, locate
 from cod3s.harvest.lexicon import EMPTY_WORDS
+from cod3s.word_lists import word_set
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use
 DOUBT = 30.0
@@ -31,14 +32,7 @@ MAX_EDGES = 50
 _WORD = r"[\pL\pN_]+(?:[''’][\pL\pN_]+)*"  # cod3s.text.words, as SQL writes it
 
 # Words that say nothing about what happened: they would be related to everything.
-_MORE_STOP_WORDS = """
-been being doing having never ever again still always often sometimes already yet only soon later once almost
-enough together instead anymore probably actually though although pretty kinda maybe without against along
-through around down away back after before until since while myself yourself himself herself itself ourselves
-themselves other own lot bit kind sort ones let make want try use seem become begin start able person personx
-persony people little first next last new dont im ive es
-"""
-_STOP_WORDS = EMPTY_WORDS | frozenset(_MORE_STOP_WORDS.split())
+_STOP_WORDS = EMPTY_WORDS | word_set("stop words")
 
 
 def build_word_graph(

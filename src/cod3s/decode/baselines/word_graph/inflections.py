@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from cod3s.harvest.lexicon import NO_PAST, third_person
+from cod3s.word_lists import word_groups
 
 _VOWELS = "aeiou"
 _SYLLABLE = re.compile(r"[aeiouy]+")
@@ -17,28 +18,7 @@ _MIN_SHARE = 0.01  # a base that is this much rarer than its form is most likely
 # Words that look like forms of others, and are not.
 _ALONE = NO_PAST | {"news", "evening", "morning", "wedding", "ceiling", "clothes", "glasses", "being", "things"}
 
-_IRREGULAR = """
-arise arose arisen; awake awoke awoken; beat beaten; become became; begin began begun; bend bent; bet; bite
-bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build built; burn
-burned burnt; burst; buy bought; catch caught; choose chose chosen; cling clung; come came; cost; creep crept;
-cut; deal dealt; dig dug; draw drew drawn; dream dreamed dreamt; drink drank drunk; drive drove driven; eat
-ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; flee fled; fly flew flown; forbid
-forbade forbidden; forget forgot forgotten; forgive forgave forgiven; freeze froze frozen; give gave given;
-grow grew grown; hang hanged hung; hear heard; hide hid hidden; hit; hold held; hurt; keep kept; kneel kneeled
-knelt; lead led; lean leaned leant; leap leaped leapt; learn learned learnt; leave left; lend lent; light
-lighted lit; lose lost; make made; meet met; pay paid; put; quit; read; ride rode ridden; ring rang rung; rise
-risen; run ran; see saw seen; seek sought; sell sold; send sent; set; shake shook shaken; shed; shine shined
-shone; shoot shot; show showed shown; shrink shrank shrunk; shut; sing sang sung; sink sank sunk; sit sat;
-sleep slept; slide slid; speak spoke spoken; speed speeded sped; spell spelled spelt; spend spent; spill
-spilled spilt; spin spun; spit spat; split; spoil spoiled spoilt; spread; spring sprang sprung; stand stood;
-steal stole stolen; stick stuck; sting stung; stink stank stunk; strike struck; swear swore sworn; sweep
-swept; swell swelled swollen; swim swam swum; swing swung; take took taken; teach taught; tear tore torn; tell
-told; throw threw thrown; understand understood; wake woke woken; wear wore worn; weep wept; win won; write
-wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; wife
-wives; life lives; knife knives; leaf leaves; wolf wolves; thief thieves; shelf shelves; loaf loaves; half
-halves
-"""
-_IRREGULAR_FORMS = {base: tuple(forms) for base, *forms in (entry.split() for entry in _IRREGULAR.split(";"))}
+_IRREGULAR_FORMS = {base: tuple(forms) for base, *forms in word_groups("irregular forms")}
 
 
 def find_bases(counts: Mapping[str, int]) -> dict[str, str]:
