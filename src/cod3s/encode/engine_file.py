@@ -70,6 +70,13 @@ def write_engine_file(variables: Mapping[str, Stored], spec: str, revision: int)
     return b"".join([head, *parts, struct.pack("<I", 0)])  # no aliases
 
 
+def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
+    """An array as a variable is stored."""
+    array = np.ascontiguousarray(numbers)
+    kind = _TYPES.index(array.dtype.type)
+    return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
+
+
 def _take_apart(content: memoryview, file: str) -> EngineFile:
     reader = _Reader(content)
     if (version := reader.number("I")) != _VERSION:
