@@ -190,6 +190,31 @@ def test_what_happened_to_me_is_not_told_about_others() -> None:
     assert [*retell(answers, "My string broke.", "The violinist broke a string.")] == ["it snapped"]
 
 
+SAME_PEOPLE = [
+    (
+        "A branch scratched my face.",
+        "A twig scratched my face.",
+        "I wiped off the blood",
+        "what is mine is mine in both",
+    ),
+    ("my boss ignores my emails", "My boss ignored my email.", "he gets too many of them", "the boss is in both"),
+    ("Our cat came back.", "our cat has come back", "she was hungry", "and so is the cat"),
+    ("I asked him why.", "I asked him how.", "he did not know", "he is in both"),
+    ("My sister's dress did not fit.", "My sister's gown didn't fit", "she was sad", "so is my sister"),
+    ("We surprised dad.", "We surprised our dad again.", "he cried", "so is dad"),
+]
+
+
+@pytest.mark.parametrize(("told", "asked", "answer", "why"), SAME_PEOPLE, ids=[why for *_, why in SAME_PEOPLE])
+def test_answers_about_people_of_both_sources_are_kept(told: str, asked: str, answer: str, why: str) -> None:
+    assert [*retell([answer], told, asked)] == [answer], why
+
+
+def test_answers_about_people_of_one_source_are_left_out() -> None:
+    assert [*retell(["he gets too many of them"], "my boss ignores my emails", "I ignored the emails")] == []
+    assert [*retell(["I wiped off the blood"], "I scratched my face.", "A twig scratched my cousin.")] == []
+
+
 def test_several_people_do_not_share_a_wife() -> None:
     answers = ["his wife had a headache", "he sold it again"]
     assert [*retell(answers, "He bought a drum kit.", "They bought a drum kit.")] == ["they sold it again"]

@@ -32,6 +32,9 @@ _OTHERS = frozenset(  # people who may be he or she
         "student teacher teammate toddler"
     )
 )
+_PETS = frozenset(
+    words("bird bunny calf cat cow dog donkey foal goat hamster hen horse kitten mare parrot pony puppy rabbit")
+)
 _SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
 # Other people, as far as they are common in short statements; those in -er, -or, -ist and -ian need not be listed.
 _PEOPLE = frozenset(
@@ -49,6 +52,17 @@ _PEOPLE = frozenset(
 )
 _DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
 _OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
+_NOT_PEOPLE = frozenset(  # although they end like people
+    words(
+        "after air another better bigger burger butter chair charger color colour computer corner counter cover "
+        "danger deer dinner door earlier elevator error ever fever finger flavor flavour floor flower folder for "
+        "former four freezer hair harbor harbour her hour indoor ladder later laser layer letter liter longer "
+        "louder matter meter mirror monitor motor never newspaper number odor offer older or order other our "
+        "outdoor over paper pepper poor poster power printer proper radiator refrigerator river rubber rumor "
+        "rumour scooter shower silver soccer spider sugar summer super supper sweater theater timer tower tractor "
+        "trailer tumor under water weather whether winter wonder younger your"
+    )
+)
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
 _PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
@@ -96,17 +110,17 @@ _SAME_FOR_ALL = frozenset(
 def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     """The answers to the source `told`, as answers to the source `asked`, where that can be done.
 
-    Answers about another he or she than the one in the source are left out.
+    Answers about another he or she than those in both sources are left out.
     """
     teller, hero = hero_of(told), hero_of(asked)
     if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
         hero = None
     nobody = hero is None and names_nobody(asked)
-    elsewhere = hero in (None, *_FIRST) and not nobody and not _speaks_of_me(words(asked))
-    of_us = bool(_people(told) & {*_FIRST})
+    elsewhere = hero in (None, *_FIRST) and not nobody and _part_of_me(told) > _part_of_me(asked)
+    strangers = {*_SINGULAR} - {hero} - (_known_from(told, asked) if hero == teller else set())
     for answer in answers:
         people = _people(answer)
-        if elsewhere and of_us and people & {*_FIRST}:  # what I did is not what somebody else did
+        if elsewhere and people & {*_FIRST}:  # what I did is not what somebody else did
             continue
         if hero in _PLURAL and teller not in _PLURAL and _SPOUSES & {*words(answer)}:
             continue
@@ -114,8 +128,32 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
             text = retold(answer, others.pop(), "I")
         else:
             text = retold(answer, teller, hero) if hero else answer
-        if text and (hero is None or not _people(text) & {*_SINGULAR} - {hero}):
+        if text and (hero is None or not _people(text) & strangers):
             yield text
+
+
+def _known_from(told: str, asked: str) -> set[str]:
+    """Who he and she may be in an answer, apart from the hero: people that both sources speak of."""
+    if _others(told) & _others(asked):  # my boss may be he or she
+        return {*_SINGULAR}
+    people = ({_PERSON_OF[noun] for noun in _nouns(text) if noun in _PERSON_OF} for text in (told, asked))
+    return set.intersection(*people)
+
+
+def _others(text: str) -> set[str]:
+    """The people and animals that a text speaks of, if their nouns do not say whether they are he or she."""
+    return {
+        noun
+        for noun in _nouns(text)
+        if noun not in _PERSON_OF
+        and (noun in _OTHERS | _PEOPLE | _PETS or (noun.endswith(_OF_PEOPLE) and noun not in _NOT_PEOPLE))
+        and (noun.endswith("ss") or not noun.endswith("s"))  # the boss, but not the neighbours
+    }
+
+
+def _nouns(text: str) -> list[str]:
+    """The words of a text, without what possessives add."""
+    return [word.partition("'")[0] for word in words(text)]
 
 
 def names_nobody(text: str) -> bool:
@@ -128,7 +166,7 @@ def names_nobody(text: str) -> bool:
         return False  # it may be a name
     return not any(
         noun in _PERSON_OF or noun in _OTHERS or noun in _PEOPLE or noun.endswith(_OF_PEOPLE)
-        for noun in (word.partition("'")[0] for word in told)
+        for noun in _nouns(text)
     )
 
 
@@ -147,10 +185,16 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
     return mine and len(asked) > 1 and asked[1] not in told
 
 
-def _speaks_of_me(told: Sequence[str]) -> bool:
-    """Whether it happens to me or us, or to something of ours: `my phone`, but not `my cousin`."""
-    mine = told[0] in ("my", "our") and len(told) > 1 and told[1] not in _OTHERS
-    return mine or any(word.partition("'")[0] in ("i", "we", "me", "us", "im", "ive") for word in told)
+def _part_of_me(text: str) -> int:
+    """How much I or we have to do with it: 2 if it happens to us or to something of ours, 1 if we are mentioned.
+
+    `my phone` is something of mine, `my cousin` is somebody else.
+    """
+    told = words(text)
+    mine = told[:1] in (["my"], ["our"]) and len(told) > 1 and told[1] not in _OTHERS
+    if mine or any(word.partition("'")[0] in ("i", "we", "me", "us", "im", "ive") for word in told):
+        return 2
+    return int(bool(_people(text) & {*_FIRST}))
 
 
 def neutral(text: str) -> str:
