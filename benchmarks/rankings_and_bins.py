@@ -90,8 +90,10 @@ SYSTEMS: dict[str, Answering] = {
         for name, options in RANKINGS.items()
         for bins, per_answer in (("k bins", 1.0), ("2k bins", 2.0))
     },
-    "4k samples, critic, select at .03": partial(by_sampling, 0.03),
-    "4k samples, critic, select at .5": partial(by_sampling, 0.5),
+    **{
+        f"4k samples, critic, select at {weight}": partial(by_sampling, weight)
+        for weight in (0.03, 0.5, 0.9)  # how much the critic counts against diversity; the first is `select`'s own
+    },
     "default": partial(by_system, "cod3s", DEFAULT.with_values(k=K)),
 }
 
