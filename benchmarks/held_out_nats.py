@@ -1,41 +1,72 @@
 """Nats per sentence of bundles on the same held-out pairs, without and with the target's true signature.
 
     python benchmarks/held_out_nats.py corpus/ BUNDLE [BUNDLE ...] --pairs 300
+    python benchmarks/held_out_nats.py copa-dev.xml BUNDLE [BUNDLE ...]
 
-Every piece and the end count, so bundles with different vocabularies can be compared. The pairs are those of the
-corpus's test split; a bundle that was trained on another corpus may have seen some of them.
+Every piece and the end count, so bundles with different vocabularies can be compared; ± is the standard error of
+the difference from the first bundle. The pairs are those of the corpus's test split, or the premises of a set of
+questions with their right alternatives; a bundle that was trained on another corpus may have seen some of them.
 """
 
 import argparse
 from pathlib import Path
-from statistics import mean
 
+import numpy as np
+import numpy.typing as npt
+
+from cod3s.corpus.questions import read_questions
 from cod3s.decode.generator import Generator, load
 from cod3s.model.engine import Engine, Request
+from cod3s.text import clean, for_modelling
 from cod3s.train.pairs import Rows, read_rows
+
+Nats = npt.NDArray[np.float64]  # of each pair
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
+    parser.add_argument("pairs_from", type=Path, metavar="CORPUS|QUESTIONS")
     parser.add_argument("bundles", nargs="+", type=Path)
     parser.add_argument("--pairs", type=int, default=300, help="of each relation")
     options = parser.parse_args()
     print("| bundle | relation | pairs | p(target given source) | with its signature |\n|---|---|---|---|---|")
+    first: dict[tuple[str, str], Nats] = {}
     for path in options.bundles:
         generator = load(path)
         for relation in generator.facts.models:
-            rows = read_rows(options.corpus, relation, "test").first(options.pairs)
-            plain, signed = plain_nats(generator, relation, rows), signed_nats(generator, relation, rows)
-            print(f"| {path.name} | {relation} | {len(rows.source)} | {plain:.2f} | {signed:.2f} |")
+            rows = held_out(options.pairs_from, generator, relation).first(options.pairs)
+            nats = {
+                "plain": plain_nats(generator, relation, rows),
+                "signed": signed_nats(generator, relation, rows),
+            }
+            cells = [describe(row, first.setdefault((relation, kind), row)) for kind, row in nats.items()]
+            print(f"| {path.name} | {relation} | {len(rows.source)} | {' | '.join(cells)} |", flush=True)
 
 
-def plain_nats(generator: Generator, relation: str, rows: Rows) -> float:
+def held_out(path: Path, generator: Generator, relation: str) -> Rows:
+    """The pairs to score: a corpus's test split, or questions with their right alternatives."""
+    if path.is_dir():
+        return read_rows(path, relation, "test")
+    questions = [question for question in read_questions(path) if question.direction == relation]
+    sources = [for_modelling(clean(question.premise)) for question in questions]
+    targets = [for_modelling(clean(question.alternatives[question.answer or 0])) for question in questions]
+    signatures = generator.signer.signatures(targets)
+    return Rows(sources, targets, signatures, [""] * len(sources), [path.stem] * len(sources))
+
+
+def describe(nats: Nats, first: Nats) -> str:
+    """The mean, and how sure its difference from the first bundle is."""
+    if nats is first:
+        return f"{nats.mean():.2f}"
+    return f"{nats.mean():.2f} ± {(nats - first).std(ddof=1) / np.sqrt(len(nats)):.2f}"
+
+
+def plain_nats(generator: Generator, relation: str, rows: Rows) -> Nats:
     model = generator.models.plain(relation)
     return _nats(generator, rows, model.engine, [model.request(source) for source in rows.source])
 
 
-def signed_nats(generator: Generator, relation: str, rows: Rows) -> float:
+def signed_nats(generator: Generator, relation: str, rows: Rows) -> Nats:
     model, vocabulary = generator.models.sentence(relation), generator.models.vocabulary
     requests = [
         model.request(source, vocabulary.encode_signature(signature))
@@ -44,9 +75,9 @@ def signed_nats(generator: Generator, relation: str, rows: Rows) -> float:
     return _nats(generator, rows, model.engine, requests)
 
 
-def _nats(generator: Generator, rows: Rows, engine: Engine, requests: list[Request]) -> float:
+def _nats(generator: Generator, rows: Rows, engine: Engine, requests: list[Request]) -> Nats:
     targets = [generator.models.vocabulary.encode_text(target) for target in rows.target]
-    return -mean(score.log_prob for score in engine.score(requests, targets))
+    return -np.array([score.log_prob for score in engine.score(requests, targets)])
 
 
 if __name__ == "__main__":

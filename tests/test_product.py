@@ -116,6 +116,19 @@ def test_workflows_call_only_targets_that_the_makefile_has(name: str) -> None:
     assert called <= targets
 
 
+def test_a_rehearsal_of_the_default_bundle_runs_the_same_commands_elsewhere() -> None:
+    def commands(*given: str) -> list[str]:
+        make = ["make", "--dry-run", "--assume-old=install", "default-bundle", *given]
+        listed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        assert ("src/cod3s/data" in listed) == (not given)
+        return re.findall(r"bin/(?:cod3s|pip|python) \S+", listed)
+
+    shorten, *rest = commands("REHEARSAL=1")
+    assert shorten.endswith("recipes/shorten_inputs.py")
+    assert rest == commands()
+    assert len(rest) == 12
+
+
 def test_the_notes_of_a_release_are_the_newest_section_of_the_changelog(tmp_path: Path) -> None:
     steps = workflow("release.yml")["jobs"]["build"]["steps"]
     (command,) = [step["run"] for step in steps if "CHANGELOG.md" in step.get("run", "")]
