@@ -77,7 +77,8 @@ _ADVERBS = frozenset(
 _AFTER_OBJECT = frozenset(
     words(
         "a about after again alone an and anymore as at away back because before but by down every for from "
-        "home how if in into no not off on out over so some that the to twice until up very what when who why "
+        "angry cry feel happy home how if ill in into laugh late nervous no not off on out over proud sad sick so "
+        "some smile that the think tired to twice until up very what when who why "
         "with are can could did does had has is may might must should was were will would"
     )
 )
@@ -175,6 +176,8 @@ def hero_of(text: str) -> str | None:
     told = words(text)
     people = [_PERSON_OF[word] for word in told if word in _PERSON_OF]
     subjects = [person for person in _FIRST if person.lower() in told]
+    if told[:1] == ["they"]:  # who stole my bike: it is about me
+        subjects += [person for person in people if person in _FIRST]
     others = [person for person in people if person not in _FIRST]  # my sister is she
     return next(iter([*subjects, *others, *people]), None)
 
