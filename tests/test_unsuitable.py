@@ -95,6 +95,14 @@ def test_harmless_words_are_stopped_beside_a_source_that_they_hurt() -> None:
         ("two men held hands in the park", "one of them got a ticket"),
         ("she fell in love with her teacher", "they became a couple"),
         ("he was ashamed of his body", "he could not lose his weight"),
+        ("the boy wore a dress to school", "some parents complained"),
+        ("he saw her in the shower", "she apologized to him"),
+        ("the family was refused a flat", "the mother was ill for years"),
+        ("the village was afraid of the stranger", "he had come from a foreign country"),
+        ("the child was born with one hand", "his mother apologized"),
+        ("they were sent back to their country", "they had abused their rights"),
+        ("he was shot by the police", "he was drunk"),
+        ("she did not get the promotion", "she was too tall for it"),
     ],
 )
 def test_victims_are_not_blamed_and_nobody_is_mocked(source: str, answer: str) -> None:
