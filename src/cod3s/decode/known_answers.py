@@ -87,8 +87,8 @@ class Recalled:
     plausibility: Sequence[float] = ()  # of each at a glance, if a critic has looked
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {answer.text: row for row, answer in enumerate(self.answers)}
+    def _by_text(self) -> dict[str, KnownAnswer]:
+        return {answer.text: answer for answer in self.answers}
 
     @cached_property
     def _sources(self) -> npt.NDArray[np.str_]:
@@ -96,8 +96,7 @@ class Recalled:
 
     def find(self, text: str) -> KnownAnswer | None:
         """The known answer with this text, if there is one."""
-        row = self._rows.get(text)
-        return None if row is None else self.answers[row]
+        return self._by_text.get(text)
 
     @cached_property
     def supports(self) -> list[float]:
