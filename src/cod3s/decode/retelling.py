@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from cod3s.text import words
+from cod3s.word_lists import word_set
 
 _FORMS = {  # subject, object, before a noun, alone, reflexive
     "I": ("I", "me", "my", "mine", "myself"),
@@ -25,63 +26,19 @@ _NOUNS = {  # and names that many examples use
     "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
     "wife woman alice amy anna ella emily emma jane julia laura lisa lucy maria mary nina sara sarah sophie susan",
 }
-_OTHERS = frozenset(  # people who may be he or she
-    words(
-        "baby boss child client coach colleague cousin coworker customer dentist doctor flatmate friend kid "
-        "landlord manager neighbor neighbour nurse parent partner patient roommate "
-        "student teacher teammate toddler"
-    )
-)
-_PETS = frozenset(
-    words("bird bunny calf cat cow dog donkey foal goat hamster hen horse kitten mare parrot pony puppy rabbit")
-)
+_OTHERS = word_set("roles")
+_PETS = word_set("pets")
 _SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
-# Other people, as far as they are common in short statements; those in -er, -or, -ist and -ian need not be listed.
-_PEOPLE = frozenset(
-    words(
-        "accountant adult apprentice architect assistant astronaut athlete attendant audience bandit boy "
-        "bride brides captain champion chef chief children citizens clerk clown company cook couple couples "
-        "crew crowd deputy detective everybody everyone ex families family friends gang girl girls "
-        "government grandparents groom guard guards guest guests guide guy heir hero host immigrant infant "
-        "intern judge kids king knight landlady lifeguard lord maid mechanic merchant midwife model monk "
-        "neighbours nobody nun nurses official orphan parents patients people person pilot pilots plaintiff "
-        "poet police pope president priest prince princess pupil pupils queen recruit refugee relative "
-        "relatives residents secretary sheriff somebody someone spy students surgeon suspect team tenant "
-        "tenants thief thieves troops twins victim waitress who widow witness witnesses youth"
-    )
-)
+_PEOPLE = word_set("people")
 _DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
 _OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
-_NOT_PEOPLE = frozenset(  # although they end like people
-    words(
-        "after air another better bigger burger butter chair charger color colour computer corner counter cover "
-        "danger deer dinner door earlier elevator error ever fever finger flavor flavour floor flower folder for "
-        "former four freezer hair harbor harbour her hour indoor ladder later laser layer letter liter longer "
-        "louder matter meter mirror monitor motor never newspaper number odor offer older or order other our "
-        "outdoor over paper pepper poor poster power printer proper radiator refrigerator river rubber rumor "
-        "rumour scooter shower silver soccer spider sugar summer super supper sweater theater timer tower tractor "
-        "trailer tumor under water weather whether winter wonder younger your"
-    )
-)
+_NOT_PEOPLE = word_set("not people")
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
 _PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
 _TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
-_ADVERBS = frozenset(
-    words(
-        "almost already also always even finally hardly immediately just later nearly never often once only "
-        "quickly really simply soon still then"
-    )
-)
-# Those that do not follow a noun's "her": "they saw her again", "we gave her the keys".
-_AFTER_OBJECT = frozenset(
-    words(
-        "a about after again alone an and anymore as at away back because before but by down every for from "
-        "angry cry feel happy home how if ill in into laugh late nervous no not off on out over proud sad sick so "
-        "some smile that the think tired to twice until up very what when who why "
-        "with are can could did does had has is may might must should was were will would"
-    )
-)
+_ADVERBS = word_set("adverbs before verbs")
+_AFTER_OBJECT = word_set("after an object")
 _AGREEING = [  # with I, with he or she, with we or they
     ("am", "is", "are"),
     ("was", "was", "were"),
@@ -92,20 +49,7 @@ _AGREEING = [  # with I, with he or she, with we or they
     ("don't", "doesn't", "don't"),
 ]
 _FORMS_OF_VERB = {form: row for row in _AGREEING for form in row}
-# Past tenses and auxiliaries: the same for everybody.
-_SAME_FOR_ALL = frozenset(
-    words(
-        "ate became began bent bet bit bled blew bought bound bred broke brought built burnt burst came can "
-        "can't cannot cast caught chose clung cost could couldn't crept cut dealt did didn't drank dreamt "
-        "drew drove dug fed fell felt fled flew forbade forgave forgot fought found froze gave got grew "
-        "ground had hadn't heard held hid hit hung hurt kept knelt knew laid lay learnt led left lent let lit "
-        "lost made may meant met might misread mistook must overcame overheard overslept paid put quit ran "
-        "rang read rebuilt reread resold rewrote rode rose said sang sank sat saw sent set shall shone shook "
-        "shot should shouldn't shut slept slid slipped sold sought spent split spoke sprang spread stole "
-        "stood struck stuck stung swam swapped swept swore taught thought threw told took tore understood "
-        "undid went wept will withdrew woke won won't wore would wouldn't wrote"
-    )
-)
+_SAME_FOR_ALL = word_set("same for all")
 
 
 def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
