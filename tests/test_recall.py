@@ -212,6 +212,18 @@ def test_answers_about_people_of_both_sources_are_kept(told: str, asked: str, an
     assert [*retell([answer], told, asked)] == [answer], why
 
 
+def test_what_others_do_to_me_stays_with_me() -> None:
+    answers = ["I ate cake alone"]
+    assert [*retell(answers, "everyone forgot my birthday", "my sister forgot my birthday")] == answers
+    assert [*retell(answers, "I celebrated alone.", "My sister celebrated alone.")] == ["she ate cake alone"]
+
+
+def test_several_neighbours_are_they() -> None:
+    answers = ["he worked nights"]
+    assert [*retell(answers, "He never said hello.", "our neighbours never say hello")] == ["they worked nights"]
+    assert [*retell(answers, "He never said hello.", "My boss never says hello.")] == answers
+
+
 def test_answers_about_people_of_one_source_are_left_out() -> None:
     assert [*retell(["he gets too many of them"], "my boss ignores my emails", "I ignored the emails")] == []
     assert [*retell(["I wiped off the blood"], "I scratched my face.", "A twig scratched my cousin.")] == []

@@ -5,6 +5,7 @@ It knows pronouns and the most common verbs; where it is not sure about the gram
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from cod3s.text import words
 from cod3s.word_lists import word_set
@@ -59,7 +60,9 @@ def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
     """
     teller, hero = hero_of(told), hero_of(asked)
     if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
-        hero = None
+        hero = "they" if _is_plural(words(asked)[1]) else None
+    if hero not in (None, *_FIRST) and teller in _FIRST and _happens_to_me(words(asked)):
+        hero = teller
     nobody = hero is None and names_nobody(asked)
     elsewhere = hero in (None, *_FIRST) and not nobody and _part_of_me(told) > _part_of_me(asked)
     strangers = {*_SINGULAR} - {hero} - (_known_from(told, asked) if hero == teller else set())
@@ -92,7 +95,7 @@ def _others(text: str) -> set[str]:
         for noun in _nouns(text)
         if noun not in _PERSON_OF
         and (noun in _OTHERS | _PEOPLE | _PETS or (noun.endswith(_OF_PEOPLE) and noun not in _NOT_PEOPLE))
-        and (noun.endswith("ss") or not noun.endswith("s"))  # the boss, but not the neighbours
+        and not _is_plural(noun)
     }
 
 
@@ -130,6 +133,19 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
     """Whether `my boss` acts in a source as he or she does in the other one, which does not speak of a boss."""
     mine = asked[0] in ("my", "our") and not {"i", "we"} & {*asked}
     return mine and len(asked) > 1 and asked[1] not in told
+
+
+def _happens_to_me(asked: Sequence[str]) -> bool:
+    """Whether somebody does it to me or to something of mine, as in `my sister forgot my birthday`."""
+    return bool({"me", "us"} & {*asked}) or any(
+        word in ("my", "our") and noun not in _PERSON_OF and noun not in _OTHERS | _PEOPLE
+        for word, noun in pairwise(asked)
+    )
+
+
+def _is_plural(noun: str) -> bool:
+    """Whether it speaks of several: the neighbours, but not the boss."""
+    return noun.endswith("s") and not noun.endswith("ss")
 
 
 def _part_of_me(text: str) -> int:
