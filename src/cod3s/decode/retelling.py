@@ -30,7 +30,7 @@ _NOUNS = {  # and names that many examples use
 _OTHERS = word_set("roles")
 _PETS = word_set("pets")
 _SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
-_PEOPLE = word_set("people")
+_PEOPLE = _OTHERS | word_set("people")
 _DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
 _OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
 _NOT_PEOPLE = word_set("not people")
@@ -94,7 +94,7 @@ def _others(text: str) -> set[str]:
         noun
         for noun in _nouns(text)
         if noun not in _PERSON_OF
-        and (noun in _OTHERS | _PEOPLE | _PETS or (noun.endswith(_OF_PEOPLE) and noun not in _NOT_PEOPLE))
+        and (noun in _PEOPLE or noun in _PETS or (noun.endswith(_OF_PEOPLE) and noun not in _NOT_PEOPLE))
         and not _is_plural(noun)
     }
 
@@ -112,10 +112,7 @@ def names_nobody(text: str) -> bool:
     first, *others = text.split()
     if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
         return False  # it may be a name
-    return not any(
-        noun in _PERSON_OF or noun in _OTHERS or noun in _PEOPLE or noun.endswith(_OF_PEOPLE)
-        for noun in _nouns(text)
-    )
+    return not any(noun in _PERSON_OF or noun in _PEOPLE or noun.endswith(_OF_PEOPLE) for noun in _nouns(text))
 
 
 def hero_of(text: str) -> str | None:
@@ -138,8 +135,7 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
 def _happens_to_me(asked: Sequence[str]) -> bool:
     """Whether somebody does it to me or to something of mine, as in `my sister forgot my birthday`."""
     return bool({"me", "us"} & {*asked}) or any(
-        word in ("my", "our") and noun not in _PERSON_OF and noun not in _OTHERS | _PEOPLE
-        for word, noun in pairwise(asked)
+        word in ("my", "our") and noun not in _PERSON_OF and noun not in _PEOPLE for word, noun in pairwise(asked)
     )
 
 
