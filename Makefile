@@ -118,8 +118,9 @@ default-bundle: install
 	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
 	  --questions $(INPUTS)/eval/balanced-copa-dev-all.xml --questions $(INPUTS)/eval/ecare-dev.jsonl \
-	  $(foreach table,$(VERDICTS),--seen $(TABLES)/verdicts-$(table).tsv) --verdicts $(TABLES)/verdicts-unseen.tsv \
-	  --features verdict,pmi,pmi_per_token,target_alone,relevance,words,overlap,is_known,known,known_overlap,known_relevance,support
+	  $(foreach table,$(VERDICTS),--seen $(TABLES)/verdicts-$(table).tsv) --seen $(TABLES)/verdicts-similar.tsv.gz \
+	  --verdicts $(TABLES)/verdicts-unseen.tsv \
+	  --features verdict,relevance,words,overlap,is_known,known,known_overlap,known_relevance,support
 	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
 	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz $(TABLES)/answers-typical.tsv.gz --most-alike 0.9 --force
 	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o $(DEFAULT_BUNDLE) --force $(REWORD_ARGS)

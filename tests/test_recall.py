@@ -55,9 +55,9 @@ def recalled(known: KnownAnswers, signer: Signer, source: str, relation: str = "
 
 def test_answers_to_the_most_similar_source_come_first(known: KnownAnswers, signer: Signer) -> None:
     assert len(known) == 3
-    assert recalled(known, signer, "The boat sank in the harbour.")[:2] == [
-        *KNOWN["The boat sank in the harbour."]["effect"]
-    ]
+    assert recalled(known, signer, "The boat sank in the harbour.")[:2] == sorted(
+        KNOWN["The boat sank in the harbour."]["effect"]
+    )
     (first, *_) = known.recall("the boat sank", "effect", signer).answers
     assert first.source == "The boat sank in the harbour."
     assert 0.5 <= first.similarity <= 1
@@ -224,6 +224,50 @@ def test_several_neighbours_are_they() -> None:
     assert [*retell(answers, "He never said hello.", "My boss never says hello.")] == answers
 
 
+def test_effects_of_what_somebody_does_to_me_are_about_me() -> None:
+    asked, effects = "he broke my phone", ["he bought a new one", "he apologized"]
+    assert [*retell(effects[:1], "He broke his phone.", asked, "effect")] == ["I bought a new one"]
+    assert [*retell(["I had no phone"], "the phone broke", asked, "effect")] == ["I had no phone"]
+    assert [*retell(["they bought new ones"], "They broke their phones.", "he broke our phones", "effect")] == [
+        "we bought new ones"
+    ]
+    assert [*retell(effects, "He broke the phone.", asked, "effect")] == effects
+
+
+def test_causes_of_what_somebody_does_to_me_are_about_who_did_it() -> None:
+    causes = ["I was angry", "I dropped it"]
+    assert [*retell(causes, "I broke my phone.", "he broke my phone", "cause")] == [
+        "he was angry",
+        "he dropped it",
+    ]
+    assert [*retell(["he was angry"], "He broke his phone.", "he broke my phone", "cause")] == ["he was angry"]
+    assert [*retell(["I had lent it out"], "my phone got broken", "he broke my phone", "cause")] == [
+        "I had lent it out"
+    ]
+
+
+def test_what_my_friend_did_is_told_of_my_sister_and_what_i_did_stays_with_me() -> None:
+    answers = ["I need a new tennis partner", "he misses his family"]
+    told = [*retell(answers, "My friend moved to Australia.", "My sister moved to Australia.", "effect")]
+    assert told == ["I need a new tennis partner", "she misses her family"]
+
+
+def test_what_we_did_is_not_what_he_did_alone() -> None:
+    assert [*retell(["neither of us could win"], "My opponent offered me a draw.", "She offered a draw.")] == []
+    assert [*retell(["we went home"], "We missed the film.", "She missed the film.")] == ["she went home"]
+
+
+def test_need_is_not_a_past_tense() -> None:
+    assert retold("I need visas", "I", "she") is None
+    assert retold("I agreed at once", "I", "she") == "she agreed at once"
+
+
+def test_what_i_do_to_others_is_not_done_to_me() -> None:
+    told, asked = "I told everyone my best friend's secret", "My best friend told my secret to everyone."
+    assert [*retell(["she stopped talking to me"], told, asked, "effect")] == []
+    assert [*retell(["I was drunk"], told, "My sister told my secret to everyone.", "cause")] == ["she was drunk"]
+
+
 def test_answers_about_people_of_one_source_are_left_out() -> None:
     assert [*retell(["he gets too many of them"], "my boss ignores my emails", "I ignored the emails")] == []
     assert [*retell(["I wiped off the blood"], "I scratched my face.", "A twig scratched my cousin.")] == []
@@ -292,7 +336,7 @@ def test_estimated_cosines_are_near_the_true_ones(signer: Signer) -> None:
     random = np.random.default_rng(3)
     vectors = random.normal(size=(200, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    known = KnownAnswers(["{}"] * 200, np.packbits(vectors > 0, axis=-1))
+    known = KnownAnswers([""] * 200, [], np.packbits(vectors > 0, axis=-1))
     query = vectors[0] + 0.5 * vectors[1]
     query /= np.linalg.norm(query)
     assert known._similarities(query) == pytest.approx(vectors @ query, abs=0.2)
@@ -329,13 +373,16 @@ def lying_array(version: int, length: bytes, shape: str) -> bytes:
 
 
 DAMAGES = [
-    ("answers.jsonl.xz", b"no archive", "the answers are not compressed"),
-    ("answers.jsonl.xz", huge_dictionary(), "unpacking the answers would take gigabytes"),
+    ("texts.xz", b"no archive", "the answers are not compressed"),
+    ("texts.xz", huge_dictionary(), "unpacking the answers would take gigabytes"),
     ("signs.npy", lying_array(1, b"", "(3, 1000000000000)"), "the signs claim to be a terabyte"),
     ("signs.npy", lying_array(2, b"\xff\xff\xff\xff", "(3, 32)"), "the header claims to be 4 gigabytes long"),
     ("signs.npy", lying_array(1, b"", "()"), "the signs have no rows"),
     ("signs.npy", b"no array", "the signs are no array"),
-    ("answers.jsonl.xz", None, "the answers are missing"),
+    ("relations.json", b"no JSON", "the relations are not JSON"),
+    ("relations.json", b"3", "the relations are not a list"),
+    ("relations.json", None, "the relations are missing"),
+    ("texts.xz", None, "the answers are missing"),
     ("signs.npy", None, "the signs are missing"),
 ]
 
@@ -359,15 +406,6 @@ def test_too_few_signs_are_an_error(signer: Signer, tmp_path: Path) -> None:
     np.save(tmp_path / "known" / "signs.npy", np.zeros((2, 8), np.uint8))
     with pytest.raises(BundleError, match="do not fit together"):
         load_known(tmp_path / "known")
-
-
-@pytest.mark.parametrize(
-    "line", ["", "[]", "{}", '{"source": 1}', '{"source": "a", "effect": "b"}', "[" * 100_000]
-)
-def test_a_damaged_line_is_an_error_when_it_is_recalled(signer: Signer, line: str) -> None:
-    known = KnownAnswers([line], np.packbits(signer.vectors(["the boat sank"]) > 0, axis=-1))
-    with pytest.raises(BundleError, match="known answers"):
-        known.recall("the boat sank", "effect", signer)
 
 
 # In a bundle

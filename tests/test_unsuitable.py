@@ -26,7 +26,7 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.decode.two_stages import AnswerChoice
 from cod3s.evaluate.generation import name_systems
 from cod3s.records import AnswerSet, ChosenSignature
-from cod3s.unsuitable import PATH, find_unsuitable, is_unsuitable, presentable, read_rules
+from cod3s.unsuitable import PATH, find_unsuitable, is_sensitive, is_unsuitable, presentable, read_rules
 from tiny_bundle import SOURCES, TinyBundle
 from unsuitable_lines import read_answers, read_lines, read_sources
 
@@ -246,9 +246,16 @@ def test_medoids_are_shown_only_if_they_may_be() -> None:
 
 def test_evaluation_measures_the_paper_unfiltered_and_the_default_as_users_meet_it() -> None:
     ours, paper = name_systems(["cod3s", "s2s"], "", k=3, seed=1)
-    assert ours.options == DEFAULT.with_values(k=3, seed=1)
+    assert ours.options == DEFAULT.with_values(k=3, seed=1, drop=False), "sets of k answers are compared"
     assert paper.options == PAPER.with_values(k=3, seed=1, unfiltered=True)
     assert not PAPER.unfiltered, "generate --preset paper is filtered, too"
+
+
+def test_sources_that_speak_of_victims_or_grief_are_sensitive() -> None:
+    assert is_sensitive("He was beaten up after school.")
+    assert is_sensitive("her husband died")
+    assert not is_sensitive("He beat the eggs.")
+    assert not is_sensitive("the plant died")
 
 
 # Sources

@@ -4,11 +4,10 @@ A bundle may carry a collection of sources with good answers. Of each source it 
 vector, which is enough to find the sources that are similar to a new one.
 """
 
-import json
-import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import pi
 from pathlib import Path
 
@@ -17,50 +16,27 @@ import numpy.typing as npt
 
 from cod3s.decode.retelling import neutral, retell
 from cod3s.encode import Vectors
-from cod3s.errors import BundleError
+from cod3s.errors import BundleError, Cod3sError
 from cod3s.files.arrays import load_array
-from cod3s.files.disk import replaced_folder
+from cod3s.files.disk import read_json, replaced_folder, write_json
+from cod3s.files.packed_texts import load_texts, save_texts
 from cod3s.signatures import Packed, pack, unpack
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, words
+from cod3s.word_lists import word_groups, word_set
 
 FOLDER = "known"
-_ANSWERS, _SIGNS = "answers.jsonl.xz", "signs.npy"
+_TEXTS, _RELATIONS, _SIGNS = "texts.xz", "relations.json", "signs.npy"
+_BETWEEN = "\t"  # the answers to a source
 _SOURCES = 12  # how many of the most similar sources are used
 _NEAREST = 32  # how many are found by their bits, and then compared by their whole vectors and their words
 _OVERLAP = 0.45  # what all content words in common count beside the cosine
 _SIMILAR = 0.5  # answers to less similar sources, by their bits, hardly ever fit
-_NEGATIONS = frozenset(
-    words("not never no none nobody nothing nowhere cannot without anymore longer stop stops stopped")
-)
-_OPPOSITES = [  # what raised prices do, cut ones do not
-    tuple(frozenset(words(side)) for side in pair)
-    for pair in (
-        (
-            "raise raises raised rise rises rose risen increase increases increased",
-            "cut cuts lower lowers lowered "
-            "reduce reduces reduced fall falls fell fallen drop drops dropped decrease decreases decreased",
-        ),
-        ("win wins won", "lose loses lost"),
-        ("find finds found", "lose loses lost"),
-        ("open opens opened", "close closes closed"),
-        ("buy buys bought", "sell sells sold"),
-        ("hire hires hired", "fire fires fired"),
-        ("pass passes passed", "fail fails failed"),
-        ("accept accepts accepted", "refuse refuses refused reject rejects rejected"),
-        ("marry marries married", "divorce divorces divorced"),
-        ("gain gains gained", "lose loses lost"),
-        ("early earlier", "late later"),
-        ("hot hotter", "cold colder"),
-        ("full", "empty"),
-        ("freeze freezes froze frozen", "melt melts melted thaw thaws thawed"),
-        ("snowed snowing", "melt melts melted"),
-        ("more", "less fewer"),
-    )
-]
+_NEGATIONS = word_set("negations")
+_SIDES = [*map(frozenset, word_groups("opposites"))]
+_OPPOSITES = [*zip(_SIDES[::2], _SIDES[1::2], strict=True)]  # what raised prices do, cut ones do not
 _SUPPORTERS = 2  # how many of the nearest known answers count
 _COMPARED_TOGETHER = 1024  # vectors of sources
-_MOST_BYTES = 1 << 28  # of the answers, unpacked, and of memory for unpacking them
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
 """Good answers by source and relation."""
@@ -113,13 +89,16 @@ class Recalled:
 
 
 class KnownAnswers:
-    """Sources with good answers to each; a line of JSON is read only when its source is recalled."""
+    """Sources with good answers to each.
 
-    def __init__(self, lines: Sequence[str], signs: Packed) -> None:
-        self._lines, self._signs = lines, signs
+    `texts` has all sources, and then, relation by relation, the answers to each of them.
+    """
+
+    def __init__(self, texts: Sequence[str], relations: Sequence[str], signs: Packed) -> None:
+        self._texts, self._relations, self._signs = texts, relations, signs
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._signs)
 
     def recall(self, source: str, relation: str, signer: Signer, *, leave_out: bool = False) -> Recalled:
         """The known answers to the sources that are most similar to this one, told about its people, each once.
@@ -133,7 +112,7 @@ class KnownAnswers:
             if leave_out and words(other.source) == words(source):
                 continue
             if _is_negated(other.source) == _is_negated(source) and not are_opposites(other.source, source):
-                for text in retell(other.answers, other.source, source):
+                for text in retell(other.answers, other.source, source, relation):
                     recalled.setdefault(text, other)
         vectors = signer.vectors([*recalled])
         answers = [
@@ -153,7 +132,14 @@ class KnownAnswers:
         """The sources that tell of a similar event, whoever it happens to, with their answers."""
         similarities = self._similarities(vector)
         rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
-        return [_parse(self._lines[row], relation) for row in rows if similarities[row] >= _SIMILAR]
+        return [(self._texts[row], self._answers(row, relation)) for row in rows if similarities[row] >= _SIMILAR]
+
+    def _answers(self, row: int, relation: str) -> list[str]:
+        """The answers to the source in a row."""
+        if relation not in self._relations:
+            return []
+        text = self._texts[(1 + self._relations.index(relation)) * len(self) + row]
+        return text.split(_BETWEEN) if text else []
 
     def _similar(
         self, asked: str, vector: Vectors, nearest: Sequence[tuple[str, list[str]]], signer: Signer
@@ -191,24 +177,6 @@ class _Similar:
     overlap: float
 
 
-def _parse(line: str, relation: str) -> tuple[str, list[str]]:
-    """The source of a line, and the answers to it."""
-    try:
-        known = json.loads(line)
-        source, answers = known["source"], known.get(relation, [])
-        if (
-            isinstance(source, str)
-            and isinstance(answers, list)
-            and all(isinstance(text, str) for text in answers)
-        ):
-            return source, answers
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        pass
-    raise BundleError(
-        "a line of the bundle's known answers is damaged", hint="make them again with `cod3s remember`"
-    )
-
-
 def _is_negated(text: str) -> bool:
     return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
 
@@ -226,18 +194,19 @@ def are_opposites(text: str, other: str) -> bool:
 def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float = 1.0) -> int:
     """Write a collection of answers, and return how many sources it has.
 
-    Of sources whose vectors have a cosine above `most_alike`, the one with the most answers is kept. Sources with
-    equal beginnings come together, which makes the file smaller.
+    Of sources whose vectors have a cosine above `most_alike`, the one with the most answers is kept. Sources and
+    answers with equal beginnings come together, which makes the file smaller.
     """
     sources = sorted(answers, key=lambda source: -sum(map(len, answers[source].values())))
     vectors = signer.vectors([*map(neutral, sources)])
     kept = sorted(_rows_apart(vectors, most_alike), key=lambda row: sources[row].casefold())
-    lines = [
-        json.dumps({"source": sources[row], **answers[sources[row]]}, ensure_ascii=False, separators=(",", ":"))
-        for row in kept
+    relations = sorted({relation for row in kept for relation in answers[sources[row]]})
+    columns = [
+        [_BETWEEN.join(sorted(answers[sources[row]].get(relation, ()))) for row in kept] for relation in relations
     ]
     with replaced_folder(folder) as partial:
-        (partial / _ANSWERS).write_bytes(lzma.compress("\n".join(lines).encode(), preset=9))
+        save_texts(partial / _TEXTS, [*(sources[row] for row in kept), *chain.from_iterable(columns)])
+        write_json(partial / _RELATIONS, relations)
         np.save(partial / _SIGNS, pack(vectors[kept] > 0), allow_pickle=False)
     return len(kept)
 
@@ -262,14 +231,12 @@ def _rows_apart(vectors: Vectors, most_alike: float) -> list[int]:
 def load_known(folder: Path) -> KnownAnswers:
     """The collection in a folder; an error if it is damaged."""
     try:
-        unpacker = lzma.LZMADecompressor(memlimit=_MOST_BYTES)
-        text = unpacker.decompress((folder / _ANSWERS).read_bytes(), max_length=_MOST_BYTES)
+        texts, relations = load_texts(folder / _TEXTS), read_json(folder / _RELATIONS)
         signs = load_array(folder / _SIGNS, np.uint8)
-        lines = text.decode().split("\n")
-        if not unpacker.eof or signs.ndim != 2 or len(signs) != len(lines):
-            raise ValueError("its answers and its signs do not fit together")
-    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+        if not isinstance(relations, list) or signs.ndim != 2 or len(texts) != (1 + len(relations)) * len(signs):
+            raise ValueError("its texts, relations and signs do not fit together")
+    except (OSError, ValueError, Cod3sError) as error:
         raise BundleError(
             f"{folder} does not hold known answers: {error}", hint="make them again with `cod3s remember`"
         ) from error
-    return KnownAnswers(lines, signs)
+    return KnownAnswers(texts, relations, signs)

@@ -5,7 +5,6 @@ It knows pronouns and the most common verbs; where it is not sure about the gram
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from cod3s.text import words
 from cod3s.word_lists import word_set
@@ -51,33 +50,54 @@ _AGREEING = [  # with I, with he or she, with we or they
 ]
 _FORMS_OF_VERB = {form: row for row in _AGREEING for form in row}
 _SAME_FOR_ALL = word_set("same for all")
+_PRESENT = ("bleed", "breed", "exceed", "feed", "heed", "need", "proceed", "speed", "succeed", "weed")
+_WHERE = ("across", "along", "at", "behind", "beside", "in", "near", "on", "opposite", "outside")
 
 
-def retell(answers: Iterable[str], told: str, asked: str) -> Iterator[str]:
+def retell(answers: Iterable[str], told: str, asked: str, relation: str = "") -> Iterator[str]:
     """The answers to the source `told`, as answers to the source `asked`, where that can be done.
 
-    Answers about another he or she than those in both sources are left out.
+    Answers about another he or she than those in both sources are left out. If somebody does something to me,
+    effects are about me, and causes about who did it.
     """
-    teller, hero = hero_of(told), hero_of(asked)
-    if hero in _FIRST and teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
-        hero = "they" if _is_plural(words(asked)[1]) else None
-    if hero not in (None, *_FIRST) and teller in _FIRST and _happens_to_me(words(asked)):
-        hero = teller
+    if relation == "effect" and _is_done_to_me(asked) and _i_act(told) and _speaks_of_others(told):
+        return  # what I do to them is not done to me
+    teller, hero = hero_of(told), _new_hero(told, asked, relation)
     nobody = hero is None and names_nobody(asked)
     elsewhere = hero in (None, *_FIRST) and not nobody and _part_of_me(told) > _part_of_me(asked)
+    somebody_of_mine = hero in _SINGULAR and teller in _FIRST and _is_somebody_of_mine(told)
     strangers = {*_SINGULAR} - {hero} - (_known_from(told, asked) if hero == teller else set())
     for answer in answers:
         people = _people(answer)
         if elsewhere and people & {*_FIRST}:  # what I did is not what somebody else did
             continue
+        if hero in _SINGULAR and "we" in people and "we" not in _people(told):  # I and somebody else
+            continue
         if hero in _PLURAL and teller not in _PLURAL and _SPOUSES & {*words(answer)}:
             continue
-        if nobody and len(others := people & {*_SINGULAR}) == 1:  # who tells that the cake burned has baked it
-            text = retold(answer, others.pop(), "I")
+        if nobody or somebody_of_mine:  # who tells that the cake burned has baked it; what I did stays with me
+            others = people & {*_SINGULAR}
+            text = retold(answer, others.pop(), hero or "I") if len(others) == 1 else answer
         else:
             text = retold(answer, teller, hero) if hero else answer
         if text and (hero is None or not _people(text) & strangers):
             yield text
+
+
+def _new_hero(told: str, asked: str, relation: str) -> str | None:
+    """Whom the answers to `told` are about if they answer `asked`; None if they need no other person."""
+    teller, hero = hero_of(told), hero_of(asked)
+    if hero in _FIRST:
+        if teller not in (None, *_FIRST) and _is_another(words(asked), words(told)):
+            return "they" if _is_plural(words(asked)[1]) else None
+        return hero
+    if hero is None or not _is_done_to_me(asked):
+        return hero
+    if teller in _FIRST and not (relation == "cause" and _i_act(told)):
+        return teller
+    if relation == "effect" and (teller is None or _is_own(words(told), teller)):
+        return "I" if {"my", "me"} & {*words(asked)} else "we"
+    return hero
 
 
 def _known_from(told: str, asked: str) -> set[str]:
@@ -132,11 +152,38 @@ def _is_another(asked: Sequence[str], told: Sequence[str]) -> bool:
     return mine and len(asked) > 1 and asked[1] not in told
 
 
+def _is_somebody_of_mine(text: str) -> bool:
+    """Whether it is about `my friend`, and not about what I did."""
+    told = words(text)
+    return told[:1] in (["my"], ["our"]) and len(told) > 1 and told[1] in _PEOPLE and not _i_act(text)
+
+
 def _happens_to_me(asked: Sequence[str]) -> bool:
     """Whether somebody does it to me or to something of mine, as in `my sister forgot my birthday`."""
     return bool({"me", "us"} & {*asked}) or any(
-        word in ("my", "our") and noun not in _PERSON_OF and noun not in _PEOPLE for word, noun in pairwise(asked)
+        word in ("my", "our") and noun not in _PERSON_OF and noun not in _PEOPLE and before not in _WHERE
+        for before, word, noun in zip(["", *asked], asked, asked[1:], strict=False)
     )
+
+
+def _is_done_to_me(text: str) -> bool:
+    """Whether somebody else does it to me or to something of mine."""
+    return _happens_to_me(words(text)) and not _i_act(text)
+
+
+def _i_act(text: str) -> bool:
+    """Whether I or we do it."""
+    return bool({"i", "we", "im", "ive"} & {*_nouns(text)})
+
+
+def _speaks_of_others(text: str) -> bool:
+    """Whether it speaks of anybody but me or us."""
+    return bool(_others(text)) or any(_PERSON_OF.get(noun, "I") not in _FIRST for noun in _nouns(text))
+
+
+def _is_own(told: Sequence[str], person: str) -> bool:
+    """Whether a source speaks of something that belongs to the person, as in `he broke his phone`."""
+    return _FORMS[person][_BEFORE_NOUN] in told
 
 
 def _is_plural(noun: str) -> bool:
@@ -149,9 +196,7 @@ def _part_of_me(text: str) -> int:
 
     `my phone` is something of mine, `my cousin` is somebody else.
     """
-    told = words(text)
-    mine = told[:1] in (["my"], ["our"]) and len(told) > 1 and told[1] not in _OTHERS
-    if mine or any(word.partition("'")[0] in ("i", "we", "me", "us", "im", "ive") for word in told):
+    if _happens_to_me(words(text)) or _i_act(text):
         return 2
     return int(bool(_people(text) & {*_FIRST}))
 
@@ -218,6 +263,7 @@ def _agreeing(verb: str, person: str, hero: str) -> str | None:
     word = verb.lower().replace("’", "'")
     if word in _FORMS_OF_VERB:
         return _FORMS_OF_VERB[word][0 if hero == "I" else 1 if hero in _SINGULAR else 2]
-    if word in _SAME_FOR_ALL or word.endswith("ed") or (person in _SINGULAR) == (hero in _SINGULAR):
+    past = word.endswith("ed") and word not in _PRESENT
+    if word in _SAME_FOR_ALL or past or (person in _SINGULAR) == (hero in _SINGULAR):
         return verb
     return None

@@ -21,7 +21,9 @@ from cod3s.decode.sentences import (
 from cod3s.decode.signatures import choose_signatures, unranked, with_bins
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
+from cod3s.unsuitable import is_sensitive
 
+_SENSITIVE = 0.55  # the least plausibility of an answer to a sensitive source: a misplaced one hurts
 _SHOW_ALL = "`cod3s generate --all`, or drop=False, shows them"
 
 
@@ -136,11 +138,16 @@ class AnswerChoice:
 
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
-        self._floor = judge.critic.floor if judge and batch.config.drop else None
+        self._floor = self._lowest(judge.critic.floor) if judge and batch.config.drop else None
         self._taken = Taken()
         self.answered: list[str] = []
         """The signatures of the bins that gave answers."""
         self._bins = self._unsuitable = self._implausible = 0
+
+    def _lowest(self, floor: float) -> float:
+        """How plausible an answer must be: more so if the source speaks of something sensitive."""
+        careful = not self._batch.config.unfiltered and is_sensitive(self._batch.texts[self._position])
+        return max(floor, _SENSITIVE) if careful else floor
 
     @property
     def has_all(self) -> bool:

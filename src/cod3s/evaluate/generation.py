@@ -41,9 +41,10 @@ def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> lis
     """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
 
     `cod3s` leaves out unsuitable answers, which is what users see; the others are unfiltered, as in the paper.
+    Sets of k answers are compared, so implausible ones stay.
     """
     options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
-    own_options = find_preset(preset or DEFAULT_PRESET).with_values(k=k, seed=seed)
+    own_options = find_preset(preset or DEFAULT_PRESET).with_values(k=k, seed=seed, drop=False)
     return [
         Named(name, find_system(name).name, own_options if name == DEFAULT_SYSTEM else options) for name in names
     ]
