@@ -146,14 +146,25 @@ def test_implausible_answers_are_left_out_and_counted_unless_all_are_wanted(
 ) -> None:
     shutil.copytree(tiny_bundle.exact, tmp_path / "strict")
     strict = load(attached(tmp_path / "strict", replace(fit.critic, floor=1.0)))
-    answers = strict.generate(SOURCES[0], "effect", options=QUICK)
-    assert not len(answers)
-    assert any("implausible" in remark for remark in answers.remarks)
-    everything = strict.generate(SOURCES[0], "effect", options=QUICK.with_values(drop=False))
-    assert len(everything) == 3
-    *_, streamed = strict.stream(SOURCES[0], "effect", options=QUICK)
+    options = QUICK.with_values(k=5)
+    everything = strict.generate(SOURCES[0], "effect", options=options.with_values(drop=False))
+    assert len(everything) == 5
+    answers = strict.generate(SOURCES[0], "effect", options=options)
+    assert [*answers.texts] == [text for text in everything.texts if text in answers.texts]
+    best = sorted((answer.plausibility or 0.0 for answer in everything), reverse=True)
+    assert sorted((answer.plausibility or 0.0 for answer in answers), reverse=True) == best[:3]
+    assert any("left out 2 implausible" in remark for remark in answers.remarks)
+    *_, streamed = strict.stream(SOURCES[0], "effect", options=options)
     assert isinstance(streamed, AnswerSet)
     assert streamed.remarks == answers.remarks
+
+
+def test_of_doubtful_answers_to_a_sensitive_source_none_is_shown(
+    tiny_bundle: TinyBundle, fit: Fit, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_bundle.exact, tmp_path / "strict")
+    strict = load(attached(tmp_path / "strict", replace(fit.critic, floor=1.0)))
+    assert not len(strict.generate("the baker was beaten up", "effect", options=QUICK))
 
 
 def test_scores_that_are_known_are_not_computed_again(

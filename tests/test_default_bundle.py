@@ -57,12 +57,12 @@ def answered(model: cod3s.Generator) -> dict[str, list[cod3s.AnswerSet]]:
 
 
 @pytest.mark.parametrize("relation", ["effect", "cause"])
-def test_it_gives_ten_different_answers_to_sentences_of_our_own(
+def test_it_gives_about_ten_different_answers_to_sentences_of_our_own(
     relation: str, answered: dict[str, list[cod3s.AnswerSet]]
 ) -> None:
     for answers in answered[relation]:
-        assert len(answers) == 10, answers.source
-        assert len({text.casefold() for text in answers.texts}) == 10, answers.source
+        assert 7 <= len(answers) <= 10, "implausible ones are left out"
+        assert len({text.casefold() for text in answers.texts}) == len(answers), answers.source
         assert all(len(text.split()) > 1 for text in answers.texts), answers.texts
 
 

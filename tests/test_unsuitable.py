@@ -233,8 +233,10 @@ def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> Non
     batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
     judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.5))
     choice = AnswerChoice(batch, 0, signer=None, judge=judge)
-    signature = ChosenSignature("00", None, None, None, None, 0, "")
-    assert not choice.answers([signature], [candidates("a dog barked")])
+    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
+    texts = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]
+    shown = choice.answers(signatures, [candidates(text) for text in texts])
+    assert len(shown) == 3, "some are shown in any case"
     choice.add_remarks()
     assert "left out 1 implausible answers; `cod3s generate --all`, or drop=False, shows them" in batch.remarks[0]
 

@@ -24,6 +24,7 @@ from cod3s.signatures.signer import Signer
 from cod3s.unsuitable import is_sensitive
 
 _SENSITIVE = 0.55  # the least plausibility of an answer to a sensitive source: a misplaced one hurts
+_AT_LEAST = 3  # answers are shown even if they are doubtful, unless the source is sensitive
 _SHOW_ALL = "`cod3s generate --all`, or drop=False, shows them"
 
 
@@ -138,16 +139,15 @@ class AnswerChoice:
 
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
-        self._floor = self._lowest(judge.critic.floor) if judge and batch.config.drop else None
+        careful = not batch.config.unfiltered and is_sensitive(batch.texts[position])
+        floor = judge.critic.floor if judge and batch.config.drop else None
+        self._floor = floor if floor is None or not careful else max(floor, _SENSITIVE)
+        self._least = 0 if careful else _AT_LEAST
+        self._given = 0
         self._taken = Taken()
         self.answered: list[str] = []
         """The signatures of the bins that gave answers."""
         self._bins = self._unsuitable = self._implausible = 0
-
-    def _lowest(self, floor: float) -> float:
-        """How plausible an answer must be: more so if the source speaks of something sensitive."""
-        careful = not self._batch.config.unfiltered and is_sensitive(self._batch.texts[self._position])
-        return max(floor, _SENSITIVE) if careful else floor
 
     @property
     def has_all(self) -> bool:
@@ -170,6 +170,7 @@ class AnswerChoice:
         chosen = [candidate for candidates in rows.values() for candidate in candidates]
         self.answered += [candidate.realised for candidate in chosen]
         self._bins += len(chosen)
+        self._given += len(chosen)
         return chosen
 
     def answers(
@@ -192,14 +193,19 @@ class AnswerChoice:
         self._unsuitable += sum(
             bool(before) and not after for before, after in zip(offered, suitable, strict=True)
         )
-        answers = [
-            _make_answer(chosen[number], candidate)
-            for number, candidates in rows.items()
-            for candidate in candidates
-            if self._floor is None or (candidate.plausibility or 0.0) >= self._floor
-        ]
-        self._implausible += sum(map(len, rows.values())) - len(answers)
-        return answers
+        pairs = [(chosen[number], answer) for number, answers in rows.items() for answer in answers]
+        shown = self._worth_showing([candidate for _, candidate in pairs])
+        self._implausible += len(pairs) - len(shown)
+        self._given += len(shown)
+        return [_make_answer(signature, candidate) for signature, candidate in pairs if candidate in shown]
+
+    def _worth_showing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The candidates that are plausible enough, and the best of the others if hardly any are."""
+        if self._floor is None:
+            return candidates
+        best = sorted(candidates, key=lambda candidate: -(candidate.plausibility or 0.0))
+        plausible = sum((candidate.plausibility or 0.0) >= self._floor for candidate in best)
+        return best[: max(plausible, self._least - self._given)]
 
     def add_remarks(self) -> None:
         """Say how many bins gave no answer, and why, and how many answers were implausible."""
