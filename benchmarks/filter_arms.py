@@ -20,6 +20,7 @@ from pathlib import Path
 from cod3s import load_encoder
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.sql import connect
+from cod3s.files.disk import open_text
 from cod3s.text import for_embedding
 
 COLUMNS = ("cause", "effect", "order", "pattern", "corpus")
@@ -29,7 +30,7 @@ LEAST_RELEVANCE, MOST_RELEVANCE = 0.3, 0.85
 
 
 def read(path: Path) -> Rows:
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
+    with open_text(path) as file:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 

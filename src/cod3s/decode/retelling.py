@@ -50,8 +50,8 @@ _AGREEING = [  # with I, with he or she, with we or they
 ]
 _FORMS_OF_VERB = {form: row for row in _AGREEING for form in row}
 _SAME_FOR_ALL = word_set("same for all")
-_PRESENT = ("bleed", "breed", "exceed", "feed", "heed", "need", "proceed", "speed", "succeed", "weed")
-_WHERE = ("across", "along", "at", "behind", "beside", "in", "near", "on", "opposite", "outside")
+_PRESENT = word_set("present in -ed")
+_WHERE = word_set("before places")
 
 
 def retell(answers: Iterable[str], told: str, asked: str, relation: str = "") -> Iterator[str]:

@@ -139,10 +139,9 @@ class AnswerChoice:
 
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
-        careful = not batch.config.unfiltered and is_sensitive(batch.texts[position])
-        floor = judge.critic.floor if judge and batch.config.drop else None
-        self._floor = floor if floor is None or not careful else max(floor, _SENSITIVE)
-        self._least = 0 if careful else _AT_LEAST
+        self._floor, self._least = judge.critic.floor if judge and batch.config.drop else None, _AT_LEAST
+        if self._floor is not None and not batch.config.unfiltered and is_sensitive(batch.texts[position]):
+            self._floor, self._least = max(self._floor, _SENSITIVE), 0
         self._given = 0
         self._taken = Taken()
         self.answered: list[str] = []
@@ -194,18 +193,18 @@ class AnswerChoice:
             bool(before) and not after for before, after in zip(offered, suitable, strict=True)
         )
         pairs = [(chosen[number], answer) for number, answers in rows.items() for answer in answers]
-        shown = self._worth_showing([candidate for _, candidate in pairs])
+        shown = self._worth_showing([candidate.plausibility or 0.0 for _, candidate in pairs])
         self._implausible += len(pairs) - len(shown)
         self._given += len(shown)
-        return [_make_answer(signature, candidate) for signature, candidate in pairs if candidate in shown]
+        return [_make_answer(*pairs[number]) for number in shown]
 
-    def _worth_showing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """The candidates that are plausible enough, and the best of the others if hardly any are."""
+    def _worth_showing(self, plausibilities: Sequence[float]) -> list[int]:
+        """Which answers are plausible enough, and the best of the others if hardly any are, in order."""
         if self._floor is None:
-            return candidates
-        best = sorted(candidates, key=lambda candidate: -(candidate.plausibility or 0.0))
-        plausible = sum((candidate.plausibility or 0.0) >= self._floor for candidate in best)
-        return best[: max(plausible, self._least - self._given)]
+            return [*range(len(plausibilities))]
+        best = sorted(range(len(plausibilities)), key=lambda number: -plausibilities[number])
+        plausible = sum(plausibility >= self._floor for plausibility in plausibilities)
+        return sorted(best[: max(plausible, self._least - self._given)])
 
     def add_remarks(self) -> None:
         """Say how many bins gave no answer, and why, and how many answers were implausible."""
