@@ -293,6 +293,7 @@ def test_a_click_on_the_map_asks_for_that_bin(visit: Open, site: str) -> None:
 
 
 def click_dot(watched: Watched, dot: dict[str, float]) -> None:
+    watched.page.get_by_text("largest bins").wait_for()  # answers from the cache may come before the dots
     plane = watched.page.locator("#map")
     plane.scroll_into_view_if_needed()
     box = plane.bounding_box()
@@ -307,7 +308,6 @@ def click_dot(watched: Watched, dot: dict[str, float]) -> None:
 def test_a_dot_without_a_sentence_asks_for_the_sentence_first(visit: Open, site: str) -> None:
     watched = visit()
     watched.open()
-    watched.page.get_by_text("largest bins").wait_for()
     click_dot(watched, ask_api(site, "/api/map?relation=effect")["bins"][0])
     assert "Write a sentence first" in watched.page.locator("#text-problem").text_content()
     assert watched.page.evaluate("document.activeElement.id") == "text"

@@ -37,6 +37,7 @@ export class MeaningMap {
     this.place = fitPlaces(bins);
     this.pointed = null;
     this.draw();
+    this.tell();
   }
 
   /** Lights up chosen bins: `{signature, number, asked, pending, count, medoid}` each. */
@@ -192,7 +193,7 @@ export class MeaningMap {
     if (speak && bin) this.speech.textContent = `${binWords(bin)}, ${plural(bin.count, "sentence")}`;
   }
 
-  tell(touch) {
+  tell(touch = false) {
     this.tip.hidden = !this.pointed;
     if (!this.pointed) return;
     const taken = this.marked(this.pointed.signature);
