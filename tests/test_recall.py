@@ -13,7 +13,7 @@ import pytest
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.examples import VERDICTS, LabelledPair
 from cod3s.critic.fitting import GLANCE, fit_critic
-from cod3s.decode.choice import Taken, choose_sure
+from cod3s.decode.choice import Taken, choose_known
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.known_answers import KnownAnswer, KnownAnswers, Recalled, are_opposites, load_known, save_known
@@ -69,6 +69,13 @@ def test_of_similar_sources_those_with_the_same_words_come_first(signer: Signer,
     first, second = load_known(tmp_path / "known").recall("the boat sank in the harbour", "effect", signer).answers
     assert (first.text, first.overlap) == ("b", 3 / 4)
     assert (second.text, second.overlap) == ("a", 1 / 4)
+
+
+def test_words_in_another_order_count_less(signer: Signer, tmp_path: Path) -> None:
+    answers = {"They shook hands.": {"effect": ["a"]}, "His hands shook badly.": {"effect": ["b"]}}
+    save_known(tmp_path / "known", answers, signer)
+    found = load_known(tmp_path / "known").recall("her hands shook", "effect", signer).answers
+    assert {answer.text: answer.overlap for answer in found} == {"a": 1 / 2, "b": 2 / 3}
 
 
 def test_nothing_is_recalled_for_a_source_like_none_of_them(known: KnownAnswers, signer: Signer) -> None:
@@ -210,6 +217,13 @@ SAME_PEOPLE = [
 @pytest.mark.parametrize(("told", "asked", "answer", "why"), SAME_PEOPLE, ids=[why for *_, why in SAME_PEOPLE])
 def test_answers_about_people_of_both_sources_are_kept(told: str, asked: str, answer: str, why: str) -> None:
     assert [*retell([answer], told, asked)] == [answer], why
+
+
+def test_what_takes_several_people_is_not_told_about_one() -> None:
+    answers = ["they were old colleagues", "they had met at school", "they hugged each other", "they were anxious"]
+    assert [*retell(answers, "They shook hands.", "She shook hands with him.")] == ["she was anxious"]
+    assert [*retell(answers, "They shook hands.", "I shook hands with him.")] == ["I was anxious"]
+    assert [*retell(answers, "They shook hands.", "They have shaken hands.")] == answers
 
 
 def test_what_others_do_to_me_stays_with_me() -> None:
@@ -461,7 +475,7 @@ def test_streamed_or_in_a_batch_the_same_answers_are_recalled(generator: Generat
 
 
 def test_sure_answers_come_first_and_lie_in_their_own_bins(generator: Generator) -> None:
-    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=0.9))
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=0.9, likely=0.9))
     first, second, third = answers
     assert [bool(answer.known_for) for answer in answers] == [True, True, False]
     for answer in (first, second):
@@ -484,9 +498,11 @@ def test_if_enough_answers_are_sure_nothing_is_searched_or_written(
     assert not answers.remarks
 
 
-def test_with_sure_1_all_known_answers_compete(generator: Generator) -> None:
-    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=1.0))
+def test_with_sure_and_likely_1_all_known_answers_compete(generator: Generator) -> None:
+    answers = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=1.0, likely=1.0))
     assert all(answer.signature_rank is not None for answer in answers)
+    likely = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(sure=1.0))
+    assert [answer.signature_rank is None for answer in likely] == [True, True, False]
 
 
 def test_sure_answers_are_streamed_before_bins_are_searched(generator: Generator) -> None:
@@ -538,10 +554,10 @@ def test_sure_answers_lie_apart_from_bins_that_have_answered(signer: Signer) -> 
     taken = Taken()
     taken.add(candidates[0])
     config = QUICK.with_values(k=2)
-    chosen = choose_sure(config, "a thief came", candidates[1:], taken, [candidates[1].realised])
+    chosen = choose_known(config, "a thief came", candidates[1:], taken, [candidates[1].realised])
     assert [answer.text for answers in chosen.values() for answer in answers] == [texts[2]], "the bin is taken"
     again = replace(candidates[0], realised="1" * 16)
-    assert choose_sure(config, "a thief came", [again], taken, ["0" * 16]) == {}, "the meaning is taken"
+    assert choose_known(config, "a thief came", [again], taken, ["0" * 16]) == {}, "the meaning is taken"
 
 
 def test_verdicts_on_known_answers_teach_a_critic_to_glance(bundle: Path) -> None:
@@ -579,11 +595,11 @@ def test_of_answers_that_say_the_same_one_is_sure(signer: Signer) -> None:
         Candidate(text, None, -0.1 * number, realised=f"{15 << 4 * number:016b}", vector=vector)
         for number, (text, vector) in enumerate(zip(texts, vectors, strict=True))
     ]
-    chosen = choose_sure(QUICK, "a thief came", candidates, Taken())
+    chosen = choose_known(QUICK, "a thief came", candidates, Taken())
     assert [answer.text for answers in chosen.values() for answer in answers] == [texts[0], texts[2]]
-    assert choose_sure(QUICK, "a thief came", [], Taken()) == {}
+    assert choose_known(QUICK, "a thief came", [], Taken()) == {}
     near = [replace(candidate, realised="0" * 16) for candidate in candidates]
-    assert len(choose_sure(QUICK, "a thief came", near, Taken())) == 1, "the Hamming rule holds, too"
+    assert len(choose_known(QUICK, "a thief came", near, Taken())) == 1, "the Hamming rule holds, too"
 
 
 @pytest.mark.parametrize("system", ["cod3s-mmi-mmi", "cod3s-beam-beam", "cod3s-mmi-critic", "s2s"])

@@ -142,7 +142,7 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
     ]
 
 
-def choose_sure(
+def choose_known(
     config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken, answered: Sequence[str] = ()
 ) -> Chosen:
     """Signed candidates of a source that lie apart, each in the bin of its own meaning, until it has k answers.

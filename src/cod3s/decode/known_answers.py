@@ -6,6 +6,7 @@ vector, which is enough to find the sources that are similar to a new one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import chain
 from math import pi
@@ -49,7 +50,7 @@ class KnownAnswer:
     text: str
     source: str
     similarity: float  # the cosine of the two sources
-    overlap: float  # of their content words, the share that both have
+    overlap: float  # of their content words, the share that both have in the same order
     relevance: float  # the cosine of the answer to the source that is asked
     known_relevance: float  # and to the one that it is known for
 
@@ -146,12 +147,10 @@ class KnownAnswers:
     ) -> list["_Similar"]:
         """These sources, the most similar one first."""
         vectors = signer.vectors([source for source, _ in nearest])
-        stems = set(content_stems(asked))
-        similar = []
-        for (source, answers), other in zip(nearest, vectors, strict=True):
-            others = set(content_stems(source))
-            overlap = len(stems & others) / max(1, len(stems | others))
-            similar.append(_Similar(source, answers, other, float(other @ vector), overlap))
+        similar = [
+            _Similar(source, answers, other, float(other @ vector), _overlap(source, asked))
+            for (source, answers), other in zip(nearest, vectors, strict=True)
+        ]
         return sorted(similar, key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
 
     def _similarities(self, vector: Vectors) -> npt.NDArray[np.float64]:
@@ -175,6 +174,13 @@ class _Similar:
     vector: Vectors
     similarity: float
     overlap: float
+
+
+def _overlap(text: str, other: str) -> float:
+    """Of the content words of two texts, the share that both have in the same order."""
+    told, others = content_stems(text), content_stems(other)
+    common = SequenceMatcher(None, told, others, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in common) / max(1, len({*told, *others}))
 
 
 def _is_negated(text: str) -> bool:

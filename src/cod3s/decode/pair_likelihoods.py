@@ -29,9 +29,9 @@ class PairScores:
     `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
     log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
-    target is a known answer to, `known_overlap` how many content words the two share, `known_relevance` the
-    cosine of the target to that source, and `support` how similar the target is to known answers to other sources.
-    None if a model is missing. Each length counts tokens and the end.
+    target is a known answer to, `known_overlap` how many content words the two share in the same order,
+    `known_relevance` the cosine of the target to that source, and `support` how similar the target is to known
+    answers to other sources. None if a model is missing. Each length counts tokens and the end.
     """
 
     relevance: float

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from cod3s.text import words
-from cod3s.word_lists import word_set
+from cod3s.word_lists import word_pattern, word_set
 
 _FORMS = {  # subject, object, before a noun, alone, reflexive
     "I": ("I", "me", "my", "mine", "myself"),
@@ -52,6 +52,7 @@ _FORMS_OF_VERB = {form: row for row in _AGREEING for form in row}
 _SAME_FOR_ALL = word_set("same for all")
 _PRESENT = word_set("present in -ed")
 _WHERE = word_set("before places")
+_OF_SEVERAL = re.compile(word_pattern("of several"), re.IGNORECASE)
 
 
 def retell(answers: Iterable[str], told: str, asked: str, relation: str = "") -> Iterator[str]:
@@ -74,6 +75,8 @@ def retell(answers: Iterable[str], told: str, asked: str, relation: str = "") ->
         if hero in _SINGULAR and "we" in people and "we" not in _people(told):  # I and somebody else
             continue
         if hero in _PLURAL and teller not in _PLURAL and _SPOUSES & {*words(answer)}:
+            continue
+        if teller in _PLURAL and hero in ("I", *_SINGULAR) and _OF_SEVERAL.search(answer):
             continue
         if nobody or somebody_of_mine:  # who tells that the cake burned has baked it; what I did stays with me
             others = people & {*_SINGULAR}

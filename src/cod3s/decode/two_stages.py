@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from cod3s.decode.choice import SUITABLE, Taken, choose_answers, choose_sure, keep_suitable
+from cod3s.decode.choice import SUITABLE, Taken, choose_answers, choose_known, keep_suitable
 from cod3s.decode.models import Models
 from cod3s.decode.plausibility import Judge
 from cod3s.decode.request import Batch
@@ -39,12 +39,12 @@ def with_auto_decided(models: Models, batch: Batch) -> Batch:
 def answer_in_two_stages(
     models: Models, batch: Batch, signer: Signer | None, judge: Judge | None = None
 ) -> list[list[Answer]]:
-    """The answers to each source: known ones that are surely good, and the best of the bins that stage 1 chose."""
+    """The answers to each source: plausible known ones, and the best of the bins that stage 1 chose."""
     choices = [AnswerChoice(batch, position, signer, judge) for position in range(len(batch.sources))]
     glanced = recall_answers(batch, judge)
-    seen = _take_sure(models, batch, choices, glanced)
+    seen = _take_known(models, batch, choices, glanced, batch.config.sure)
     recalled = judge_recalled(batch, judge, _left(choices, glanced))
-    judged = _take_sure(models, batch, choices, recalled)
+    judged = _take_known(models, batch, choices, recalled, batch.config.likely)
     known = [[answer for _, answer in [*first, *more]] for first, more in zip(seen, judged, strict=True)]
     if all(choice.has_all for choice in choices):
         return known
@@ -69,13 +69,13 @@ def stream_two_stages(
     if config.recalls:
         yield StageStarted("recalling answers")
     glanced = recall_answers(batch, judge)
-    (known,) = _take_sure(models, batch, [choice], glanced)
+    (known,) = _take_known(models, batch, [choice], glanced, config.sure)
     yield from _events(known, places)
     if choice.has_all:
         return
     models.signature(batch.relation)  # opens the model, before its first stage
     (recalled,) = judge_recalled(batch, judge, _left([choice], glanced))
-    (known,) = _take_sure(models, batch, [choice], [recalled])
+    (known,) = _take_known(models, batch, [choice], [recalled], config.likely)
     yield from _events(known, places)
     if choice.has_all:
         return
@@ -122,11 +122,15 @@ def _left(choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candida
     ]
 
 
-def _take_sure(
-    models: Models, batch: Batch, choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]
+def _take_known(
+    models: Models,
+    batch: Batch,
+    choices: Sequence["AnswerChoice"],
+    recalled: Sequence[Sequence[Candidate]],
+    least: float,
 ) -> list[list[KnownInBin]]:
-    """For each source, the recalled answers that are taken before any is written."""
-    rows = [choice.take_sure(candidates) for choice, candidates in zip(choices, recalled, strict=True)]
+    """For each source, the recalled answers of at least this plausibility that are taken before any is written."""
+    rows = [choice.take_known(candidates, least) for choice, candidates in zip(choices, recalled, strict=True)]
     bins = with_bins(models, batch, [[unranked(candidate.realised) for candidate in row] for row in rows])
     return [
         [(signature, _make_answer(signature, candidate)) for signature, candidate in zip(*row, strict=True)]
@@ -157,15 +161,15 @@ class AnswerChoice:
         """The candidates whose texts are not among the answers."""
         return [candidate for candidate in candidates if candidate not in self._taken]
 
-    def take_sure(self, recalled: Sequence[Candidate]) -> list[Candidate]:
-        """Recalled answers that are surely good and lie apart; each answers in the bin that it is in."""
+    def take_known(self, recalled: Sequence[Candidate], least: float) -> list[Candidate]:
+        """Recalled answers that are plausible enough and lie apart; each answers in the bin that it is in."""
         config, position = self._batch.config, self._position
         if config.per_bin > 1:
             return []
-        bar = max(config.sure, self._floor or 0.0)
-        sure = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
-        suitable = keep_suitable(config, self._batch.texts[position], sure)
-        rows = choose_sure(config, self._batch.sources[position], suitable, self._taken, self.answered)
+        bar = max(least, self._floor or 0.0)
+        plausible = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
+        suitable = keep_suitable(config, self._batch.texts[position], plausible)
+        rows = choose_known(config, self._batch.sources[position], suitable, self._taken, self.answered)
         chosen = [candidate for candidates in rows.values() for candidate in candidates]
         self.answered += [candidate.realised for candidate in chosen]
         self._bins += len(chosen)
