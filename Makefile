@@ -115,12 +115,13 @@ default-bundle: install
 	$(BIN)/cod3s refine $(WORK)/bundle -o $(WORK)/refined --resume --force --answers $(TABLES)/answers.tsv.gz \
 	  $(foreach table,$(VERDICTS),--verdicts $(TABLES)/verdicts-$(table).tsv) \
 	  --first-layer 4 --rank 24 --rivals 2 --learning-rate 5e-4 --evaluate-every 300 $(REFINE_ARGS)
-	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz --force
-	$(BIN)/cod3s critic train --bundle $(WORK)/refined -o $(WORK)/critic --force \
+	$(BIN)/python recipes/coarsen_layers.py $(WORK)/refined -o $(WORK)/smaller --layers 4-6,15-17
+	$(BIN)/cod3s remember $(WORK)/smaller $(TABLES)/answers.tsv.gz --force
+	$(BIN)/cod3s critic train --bundle $(WORK)/smaller -o $(WORK)/critic --force \
 	  --questions $(INPUTS)/eval/balanced-copa-dev-all.xml --questions $(INPUTS)/eval/ecare-dev.jsonl \
 	  $(foreach table,$(VERDICTS),--seen $(TABLES)/verdicts-$(table).tsv) --seen $(TABLES)/verdicts-similar.tsv.gz \
 	  --verdicts $(TABLES)/verdicts-unseen.tsv \
 	  --features verdict,relevance,words,overlap,is_known,known,known_overlap,known_relevance,support
-	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/refined --force
-	$(BIN)/cod3s remember $(WORK)/refined $(TABLES)/answers.tsv.gz $(TABLES)/answers-typical.tsv.gz --most-alike 0.9 --force
-	$(BIN)/cod3s bins reword $(WORK)/refined --corpus $(WORK)/corpus -o $(DEFAULT_BUNDLE) --force $(REWORD_ARGS)
+	$(BIN)/cod3s critic attach $(WORK)/critic $(WORK)/smaller --force
+	$(BIN)/cod3s remember $(WORK)/smaller $(TABLES)/answers.tsv.gz $(TABLES)/answers-typical.tsv.gz --most-alike 0.9 --force
+	$(BIN)/cod3s bins reword $(WORK)/smaller --corpus $(WORK)/corpus -o $(DEFAULT_BUNDLE) --force $(REWORD_ARGS)

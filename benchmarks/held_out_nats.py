@@ -1,10 +1,11 @@
-"""Nats per sentence of bundles on the same held-out pairs, without and with the target's true signature.
+"""Nats per sentence of bundles on held-out pairs, without and with the target's true signature, and bits inferred.
 
     python benchmarks/held_out_nats.py corpus/ BUNDLE [BUNDLE ...] --pairs 300
     python benchmarks/held_out_nats.py copa-dev.xml BUNDLE [BUNDLE ...]
 
 Every piece and the end count, so bundles with different vocabularies can be compared; ± is the standard error of
-the difference from the first bundle. The pairs are those of the corpus's test split, or the premises of a set of
+the difference from the first bundle. Bits are judged token by token, given the true tokens before; guessing takes
+the commoner bit of these pairs. The pairs are those of a split of the corpus, or the premises of a set of
 questions with their right alternatives; a bundle that was trained on another corpus may have seen some of them.
 """
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from cod3s.corpus.questions import read_questions
 from cod3s.decode.generator import Generator, load
+from cod3s.decode.signatures import group_tokens
 from cod3s.model.engine import Engine, Request
 from cod3s.text import clean, for_modelling
 from cod3s.train.pairs import Rows, read_rows
@@ -28,25 +30,28 @@ def main() -> None:
     parser.add_argument("pairs_from", type=Path, metavar="CORPUS|QUESTIONS")
     parser.add_argument("bundles", nargs="+", type=Path)
     parser.add_argument("--pairs", type=int, default=300, help="of each relation")
+    parser.add_argument("--split", default="test", help="of a corpus")
     options = parser.parse_args()
-    print("| bundle | relation | pairs | p(target given source) | with its signature |\n|---|---|---|---|---|")
+    print("| bundle | relation | pairs | p(target given source) | with its signature | bits inferred | guessed |")
+    print("|---|---|---|---|---|---|---|")
     first: dict[tuple[str, str], Nats] = {}
     for path in options.bundles:
         generator = load(path)
         for relation in generator.facts.models:
-            rows = held_out(options.pairs_from, generator, relation).first(options.pairs)
+            rows = held_out(options.pairs_from, generator, relation, options.split).first(options.pairs)
             nats = {
                 "plain": plain_nats(generator, relation, rows),
                 "signed": signed_nats(generator, relation, rows),
             }
             cells = [describe(row, first.setdefault((relation, kind), row)) for kind, row in nats.items()]
+            cells += [f"{share:.1%}" for share in (bits_inferred(generator, relation, rows), bits_guessed(rows))]
             print(f"| {path.name} | {relation} | {len(rows.source)} | {' | '.join(cells)} |", flush=True)
 
 
-def held_out(path: Path, generator: Generator, relation: str) -> Rows:
-    """The pairs to score: a corpus's test split, or questions with their right alternatives."""
+def held_out(path: Path, generator: Generator, relation: str, split: str) -> Rows:
+    """The pairs to score: a split of a corpus, or questions with their right alternatives."""
     if path.is_dir():
-        return read_rows(path, relation, "test")
+        return read_rows(path, relation, split)
     questions = [question for question in read_questions(path) if question.direction == relation]
     sources = [for_modelling(clean(question.premise)) for question in questions]
     targets = [for_modelling(clean(question.alternatives[question.answer or 0])) for question in questions]
@@ -73,6 +78,30 @@ def signed_nats(generator: Generator, relation: str, rows: Rows) -> Nats:
         for source, signature in zip(rows.source, rows.signature, strict=True)
     ]
     return _nats(generator, rows, model.engine, requests)
+
+
+def bits_inferred(generator: Generator, relation: str, rows: Rows) -> float:
+    """The share of bits that the likeliest token has right, given the true tokens before it."""
+    model = generator.models.signature(relation)
+    signatures = [model.words.encode_signature(signature) for signature in rows.signature]
+    right = total = 0
+    for number, choices in enumerate(group_tokens(model.words)):
+        requests = [
+            model.request(source, signature[:number])
+            for source, signature in zip(rows.source, signatures, strict=True)
+        ]
+        guesses = model.engine.weigh(requests, choices).argmax(axis=1)
+        truth = np.array([choices.index(signature[number]) for signature in signatures])
+        bits = int(np.log2(len(choices)))  # choices count upwards
+        right += bits * len(truth) - int(np.bitwise_count(guesses ^ truth).sum())
+        total += bits * len(truth)
+    return right / total
+
+
+def bits_guessed(rows: Rows) -> float:
+    """The share of bits that equal the commoner one in their place."""
+    shares = (np.array([[*signature] for signature in rows.signature]) == "1").mean(axis=0)
+    return float(np.maximum(shares, 1 - shares).mean())
 
 
 def _nats(generator: Generator, rows: Rows, engine: Engine, requests: list[Request]) -> Nats:
