@@ -11,10 +11,11 @@ from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, re
 from cod3s.decode.known_answers import KnownAnswers, load_known
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
-from cod3s.model.engine import COMPUTE, Engine, FastEngine, Request
+from cod3s.model.engine import COMPUTE, Engine, Request
 from cod3s.model.memory import RememberingEngine
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
+from cod3s.model.seq2seq_engine import Seq2SeqEngine
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
@@ -227,7 +228,9 @@ def open_models(
         options |= {"readers": _prompt_readers(facts, vocabulary), "keep_files": remember > 0}
         open_model = partial(CausalEngine, **options)
     else:
-        open_model = partial(FastEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options)
+        open_model = partial(
+            Seq2SeqEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options
+        )
 
     def open_engine(name: str) -> Engine:
         require_weights(folder, facts, name)

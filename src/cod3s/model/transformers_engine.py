@@ -1,6 +1,6 @@
 """An engine that runs a transformers seq2seq model on torch: a user's own, or the peer of a benchmark.
 
-Slower than `FastEngine`, but it needs no conversion. Needs the extra `train`.
+Slower than `Seq2SeqEngine`, but it needs no conversion. Needs the extra `train`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,0 +1,210 @@
+"""Run an exported seq2seq model: search, sample, score and weigh, on CTranslate2, without torch."""
+
+from collections.abc import Iterator, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from cod3s.encode.engine_file import EngineFile, read_engine_file
+from cod3s.errors import BundleError
+from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_prefix_length
+from cod3s.model.prompted import (
+    Prompt,
+    PromptedDecoder,
+    can_prompt,
+    has_absolute_positions,
+    leading_token,
+    prompt_batches,
+)
+from cod3s.model.reader import Reader
+from cod3s.records import Hypothesis
+from cod3s.tokens.vocabulary import Vocabulary
+
+# Sizes of the batches in which the processor is busy and its cache is not overrun (docs/measured/speed.md).
+_BATCH_ROWS = 320  # requests times beams or samples
+_BATCH_TOKENS = 1200  # tokens read and written, for scoring
+
+_DEAD = -1e8  # scores below it mark beams that were off while the prefix was forced; some are returned
+_ALIGNMENT = "decoder/alignment_layer"
+
+
+class Seq2SeqEngine(CTranslate2Engine):
+    """An exported seq2seq model, open."""
+
+    _KIND = "Translator"
+
+    def __init__(
+        self,
+        folder: Path,
+        reader: Reader,
+        vocabulary: Vocabulary,
+        *,
+        positions: int,
+        threads: int | None = None,
+        compute: str = COMPUTE,
+    ) -> None:
+        self._reader = reader
+        self._prompted: dict[int, PromptedDecoder] = {}  # by the tag that prefixes start with
+        self._prompting = Lock()
+        weights = _sound_weights(folder / "model.bin")
+        self._reads_prompts = weights is not None and has_absolute_positions(weights)
+        self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
+        super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
+
+    def search(
+        self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The same, but prefixes are read at once where that saves steps."""
+        found: dict[int, list[Hypothesis]] = {}
+        if self._reads_prompts and only is None and beam > 1:
+            for (tag, most), rows in self._promptable(requests, max_tokens).items():
+                hypotheses = self._search_prompted([requests[row] for row in rows], tag, beam, most)
+                found.update(zip(rows, hypotheses, strict=True))
+        left = [row for row in range(len(requests)) if row not in found]
+        written = super().search([requests[row] for row in left], beam=beam, max_tokens=max_tokens, only=only)
+        found.update(zip(left, written, strict=True))
+        return [found[row] for row in range(len(requests))]
+
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+    ) -> list[Hypothesis]:
+        rows = list(zip(requests, continuations, strict=True))
+        if not rows:
+            return []
+        written = [
+            (*request.prefix, *tokens)[: max(self._positions, len(request.prefix))] for request, tokens in rows
+        ]
+        read = [self._read(request.source) for request in requests]
+        pending: dict[int, Any] = {}
+        with self._explained("run"):
+            for batch in self._scored_together(read, written):
+                results = self._model.score_batch(
+                    [read[row] for row in batch],
+                    [[self._names[number] for number in written[row]] for row in batch],
+                    asynchronous=True,
+                )
+                pending.update(zip(batch, results, strict=True))
+            log_probs = [pending[row].result().log_probs for row in range(len(rows))]
+        return [
+            _scored(ids[len(request.prefix) :], values[len(request.prefix) - 1 :], end)
+            for (request, _), ids, values in zip(rows, written, log_probs, strict=True)
+        ]
+
+    def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:
+        logits = np.empty((len(requests), len(tokens)))
+        for length, rows in rows_by_prefix_length(requests):
+            alike = [requests[row] for row in rows]
+            options = {"beam_size": 1, "return_logits_vocab": True, "max_decoding_length": length}
+            with self._explained("run"):
+                for row, result in zip(rows, self._translate(self._model, alike, options), strict=True):
+                    logits[row] = np.asarray(result.logits[0][length - 1])[list(tokens)]
+        return normalised(logits)
+
+    def cuts(self, source: str) -> bool:
+        return self._reader.cuts(source)
+
+    def _write(
+        self, model: Any, requests: Sequence[Request], max_tokens: int, exactly: bool, options: dict[str, Any]
+    ) -> list[list[Hypothesis]]:
+        """The engine counts the prefix as written, so only requests with prefixes of equal length run together."""
+        hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
+        for length, rows in rows_by_prefix_length(requests):
+            given = length - 1  # the engine does not count the tag
+            most = min(given + max_tokens, self._positions - 1)
+            lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
+            alike = [requests[row] for row in rows]
+            with self._explained("run"):
+                for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
+                    pairs = zip(result.hypotheses, result.scores, strict=True)
+                    hypotheses[row] = [
+                        self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
+                    ]
+        return hypotheses
+
+    def _scored_together(
+        self, read: Sequence[Sequence[str]], written: Sequence[Sequence[int]]
+    ) -> Iterator[list[int]]:
+        """The numbers of rows of similar lengths, so that little is padded."""
+        sizes = [len(source) + len(ids) for source, ids in zip(read, written, strict=True)]
+        most = min(_BATCH_TOKENS, -(-sum(sizes) // self._threads))
+        batch: list[int] = []
+        longest = 0
+        for row in sorted(range(len(sizes)), key=lambda row: (len(written[row]), len(read[row]))):
+            longest = max(longest, sizes[row])
+            if batch and longest * (len(batch) + 1) > most:
+                yield batch
+                batch, longest = [], sizes[row]
+            batch.append(row)
+        yield batch
+
+    def _promptable(self, requests: Sequence[Request], max_tokens: int) -> dict[tuple[int, int], list[int]]:
+        """The numbers of the requests whose prefixes can be read at once, by tag and by how many tokens fit."""
+        rows: dict[tuple[int, int], list[int]] = {}
+        for number, request in enumerate(requests):
+            most = min(max_tokens, self._positions - len(request.prefix))
+            if most > 0 and can_prompt(request.prefix, self._vocabulary):
+                rows.setdefault((request.prefix[0], most), []).append(number)
+        return rows
+
+    def _search_prompted(
+        self, requests: Sequence[Request], tag: int, beam: int, max_tokens: int
+    ) -> list[list[Hypothesis]]:
+        prompts = [Prompt(tuple(self._read_ids(request.source)), request.prefix) for request in requests]
+        together = max(1, min(_BATCH_ROWS // beam, -(-len(requests) // self._threads)))
+        batches = prompt_batches(prompts, leading_token(self._vocabulary), together)
+        with self._explained("run"):
+            with self._prompting:
+                if tag not in self._prompted:
+                    options: dict[str, Any] = {"threads": self._threads, "compute": self._compute}
+                    self._prompted[tag] = PromptedDecoder(self._folder, self._vocabulary, tag, **options)
+            return self._prompted[tag].search(prompts, batches, beam=beam, max_tokens=max_tokens)
+
+    def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
+        rows = max(options["beam_size"], options.get("num_hypotheses", 1))
+        even = -(-len(requests) // model.num_translators)
+        return model.translate_batch(
+            [self._read(request.source) for request in requests],
+            target_prefix=[[self._names[number] for number in request.prefix] for request in requests],
+            max_batch_size=max(1, min(_BATCH_ROWS // rows, even)),
+            return_scores=True,
+            return_end_token=True,
+            **options,
+        )
+
+    def _hypothesis(self, names: list[str], score: float, given: int) -> Hypothesis:
+        """The engine divides the sum by the number of all tokens it counts: prefix, text and end."""
+        ids = [self._ids[name] for name in names]
+        ended = bool(ids) and ids[-1] == self._end
+        return Hypothesis(
+            tuple(ids[given:-1] if ended else ids[given:]), score * len(ids), max(1, len(ids) - given)
+        )
+
+    def _read(self, source: str | None) -> list[str]:
+        return [self._reader.tokens[number] for number in self._read_ids(source)]
+
+    def _read_ids(self, source: str | None) -> Sequence[int]:
+        return self._reader.nothing if source is None else self._reader.read(source)
+
+
+def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypothesis:
+    kept = log_probs if end else log_probs[:-1]
+    return Hypothesis(tokens, sum(kept), len(kept))
+
+
+def _sound_weights(path: Path) -> EngineFile | None:
+    """The weights, unless they crash CTranslate2: it reads attention from a layer that the file names."""
+    if not path.is_file() or not path.stat().st_size:
+        return None  # the engine says so
+    with path.open("rb") as file:
+        whole = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
+    layers = {name.split("/")[1] for name in whole.variables if name.startswith("decoder/layer_")}
+    try:
+        layer = whole.number(_ALIGNMENT) if _ALIGNMENT in whole.variables else -1.0
+    except (IndexError, ValueError):
+        layer = float("inf")
+    if not -len(layers) <= layer < len(layers):
+        raise BundleError(f"{path} is damaged: it has no layer {layer:g}", hint="copy or export the bundle again")
+    return whole
