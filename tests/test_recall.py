@@ -87,6 +87,7 @@ def test_negation_must_agree(known: KnownAnswers, signer: Signer) -> None:
     assert "everybody cheered" not in recalled(known, signer, "The boat sank in the harbour.")
     assert recalled(known, signer, "The boat didn't sink in the harbour.") == ["everybody cheered"]
     assert recalled(known, signer, "The boat stopped sinking in the harbour.") == ["everybody cheered"]
+    assert "everybody cheered" not in recalled(known, signer, "The boat sank in the harbour without a sound.")
 
 
 def test_answers_to_other_sources_support_an_answer(signer: Signer) -> None:
