@@ -78,6 +78,12 @@ def test_words_in_another_order_count_less(signer: Signer, tmp_path: Path) -> No
     assert {answer.text: answer.overlap for answer in found} == {"a": 1 / 2, "b": 2 / 3}
 
 
+def test_negations_are_no_words_in_common(signer: Signer, tmp_path: Path) -> None:
+    save_known(tmp_path / "known", {"He did not find his hat.": {"effect": ["a"]}}, signer)
+    (found,) = load_known(tmp_path / "known").recall("He could not find his keys.", "effect", signer).answers
+    assert found.overlap == 1 / 5, "found it, of did, find, hat, could and keys"
+
+
 def test_nothing_is_recalled_for_a_source_like_none_of_them(known: KnownAnswers, signer: Signer) -> None:
     assert recalled(known, signer, "Parliament debated quantum physics.") == []
     assert recalled(known, signer, "The boat sank in the harbour.", "cause") == []

@@ -177,14 +177,22 @@ class _Similar:
 
 
 def _overlap(text: str, other: str) -> float:
-    """Of the content words of two texts, the share that both have in the same order."""
-    told, others = content_stems(text), content_stems(other)
+    """Of the content words of two texts, negations aside, the share that both have in the same order."""
+    told, others = _told_stems(text), _told_stems(other)
     common = SequenceMatcher(None, told, others, autojunk=False).get_matching_blocks()
     return sum(block.size for block in common) / max(1, len({*told, *others}))
 
 
+def _told_stems(text: str) -> list[str]:
+    return content_stems(" ".join(word for word in words(text) if not _negates(word)))
+
+
 def _is_negated(text: str) -> bool:
-    return any(word in _NEGATIONS or word.endswith("n't") for word in words(text))
+    return any(map(_negates, words(text)))
+
+
+def _negates(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
 
 
 def are_opposites(text: str, other: str) -> bool:
