@@ -422,6 +422,14 @@ def test_a_damaged_collection_is_an_error(
     assert "cod3s remember" in caught.value.hint, why
 
 
+def test_signs_of_another_encoder_are_an_error(signer: Signer, tmp_path: Path) -> None:
+    save_known(tmp_path / "known", KNOWN, signer)
+    signs = tmp_path / "known" / "signs.npy"
+    np.save(signs, np.load(signs)[:, :-1], allow_pickle=False)
+    with pytest.raises(BundleError, match="another encoder"):
+        recalled(load_known(tmp_path / "known"), signer, "The boat sank.")
+
+
 def test_too_few_signs_are_an_error(signer: Signer, tmp_path: Path) -> None:
     save_known(tmp_path / "known", KNOWN, signer)
     np.save(tmp_path / "known" / "signs.npy", np.zeros((2, 8), np.uint8))
