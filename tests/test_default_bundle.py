@@ -105,4 +105,4 @@ def test_the_command_line_describes_it(cod3s: Run) -> None:
     assert "by itself" in done.stdout
     assert "checksums hold" in done.stdout
     assert "with its critic" in done.stdout
-    assert "to 41,464 sources" in done.stdout
+    assert "to 53,598 sources" in done.stdout

@@ -520,6 +520,19 @@ def test_with_sure_and_likely_1_all_known_answers_compete(generator: Generator) 
     assert [answer.signature_rank is None for answer in likely] == [True, True, False]
 
 
+def test_written_answers_have_a_floor_of_their_own(bundle: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "strict"
+    shutil.copytree(bundle, folder)
+    save_critic(folder / "critic", replace(load_critic(folder / "critic"), written_floor=1.0))
+    write_facts(folder, read_facts(folder))
+    strict = load(folder)
+    everything = strict.generate(SOURCES[0], "effect", 5, options=QUICK.with_values(drop=False))
+    answers = strict.generate(SOURCES[0], "effect", 5, options=QUICK.with_values(drop=True))
+    assert sum(bool(answer.known_for) for answer in answers) == 2
+    assert len(answers) == 3 < len(everything), "one that was written is shown, because there are so few"
+    assert any("implausible" in remark for remark in answers.remarks)
+
+
 def test_sure_answers_are_streamed_before_bins_are_searched(generator: Generator) -> None:
     events = list(generator.stream(SOURCES[0], "effect", options=QUICK, stages=True))
     kinds = [str(event) if isinstance(event, StageStarted) else type(event).__name__ for event in events]

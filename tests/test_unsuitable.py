@@ -231,7 +231,7 @@ def test_empty_bins_are_blamed_on_what_emptied_them() -> None:
 def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> None:
     """`run`, Python and the API have no option --all: the remark names the command that has it, and the field."""
     batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
-    judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.5))
+    judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.5, written_floor=0.0))
     choice = AnswerChoice(batch, 0, signer=None, judge=judge)
     signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
     texts = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]

@@ -23,7 +23,8 @@ GLANCE = "known answers, at a glance"
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
-_FLOOR = 0.25  # hardly one in five answers below it was accepted (docs/measured/default-bundle.md)
+_FLOOR = 0.25  # a third of known answers just above it are accepted (docs/measured/default-bundle.md)
+_WRITTEN_FLOOR = 0.4  # a sixth of written answers just below it are accepted, and half of known ones
 _CALIBRATION_BINS = 10
 
 
@@ -86,7 +87,8 @@ def fit_critic(
     if len({*labels[known].tolist()}) > 1:
         glanced = rows[known][:, [list(features).index(name) for name in GLANCED]]
         weights, bias = _fit(glanced, labels[known], data[known])
-        critic = replace(critic, glance=dict(zip(GLANCED, weights.tolist(), strict=True)), glance_bias=bias)
+        glance = dict(zip(GLANCED, weights.tolist(), strict=True))
+        critic = replace(critic, glance=glance, glance_bias=bias, written_floor=_WRITTEN_FLOOR)
         probabilities = _held_out(glanced, labels[known], data[known], folds[known])
         read = [replace(examples[row], data=GLANCE) for row in np.flatnonzero(known).tolist()]
         measured += measure(read, probabilities)

@@ -98,6 +98,8 @@ class Critic:
     # For known answers, if the critic can judge them without asking the language model
     glance: Mapping[str, float] = field(default_factory=dict)  # weights of GLANCED
     glance_bias: float = 0.0
+    # For sentences that were written: the best of many, they seem better than they are
+    written_floor: float = 0.0
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -138,7 +140,8 @@ def load_critic(folder: Path) -> Critic:
     try:
         content.pop("format")
         critic = Critic(**content)
-        given = [*critic.weights.values(), critic.bias, critic.floor, *critic.glance.values(), critic.glance_bias]
+        floors = (critic.floor, critic.written_floor)
+        given = [*critic.weights.values(), critic.bias, *floors, *critic.glance.values(), critic.glance_bias]
         numbers = np.array(given, dtype=np.float64)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error

@@ -143,9 +143,12 @@ class AnswerChoice:
 
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
-        self._floor, self._least = judge.critic.floor if judge and batch.config.drop else None, _AT_LEAST
-        if self._floor is not None and not batch.config.unfiltered and is_sensitive(batch.texts[position]):
-            self._floor, self._least = max(self._floor, _SENSITIVE), 0
+        critic = judge.critic if judge and batch.config.drop else None
+        self._floor, self._least = critic.floor if critic else 0.0, _AT_LEAST
+        self._written_floor = max(self._floor, critic.written_floor) if critic else 0.0
+        if critic and not batch.config.unfiltered and is_sensitive(batch.texts[position]):
+            self._floor = self._written_floor = max(self._written_floor, _SENSITIVE)
+            self._least = 0
         self._given = 0
         self._taken = Taken()
         self.answered: list[str] = []
@@ -166,7 +169,7 @@ class AnswerChoice:
         config, position = self._batch.config, self._position
         if config.per_bin > 1:
             return []
-        bar = max(least, self._floor or 0.0)
+        bar = max(least, self._floor)
         plausible = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
         suitable = keep_suitable(config, self._batch.texts[position], plausible)
         rows = choose_known(config, self._batch.sources[position], suitable, self._taken, self.answered)
@@ -197,18 +200,21 @@ class AnswerChoice:
             bool(before) and not after for before, after in zip(offered, suitable, strict=True)
         )
         pairs = [(chosen[number], answer) for number, answers in rows.items() for answer in answers]
-        shown = self._worth_showing([candidate.plausibility or 0.0 for _, candidate in pairs])
+        shown = self._worth_showing([candidate for _, candidate in pairs])
         self._implausible += len(pairs) - len(shown)
         self._given += len(shown)
         return [_make_answer(*pairs[number]) for number in shown]
 
-    def _worth_showing(self, plausibilities: Sequence[float]) -> list[int]:
+    def _worth_showing(self, candidates: Sequence[Candidate]) -> list[int]:
         """Which answers are plausible enough, and the best of the others if hardly any are, in order."""
-        if self._floor is None:
-            return [*range(len(plausibilities))]
-        best = sorted(range(len(plausibilities)), key=lambda number: -plausibilities[number])
-        plausible = sum(plausibility >= self._floor for plausibility in plausibilities)
-        return sorted(best[: max(plausible, self._least - self._given)])
+        plausible = [(candidate.plausibility or 0.0) >= self._floor_of(candidate) for candidate in candidates]
+        best = sorted(
+            range(len(candidates)), key=lambda n: (not plausible[n], -(candidates[n].plausibility or 0.0))
+        )
+        return sorted(best[: max(sum(plausible), self._least - self._given)])
+
+    def _floor_of(self, candidate: Candidate) -> float:
+        return self._floor if candidate.known_for else self._written_floor
 
     def add_remarks(self) -> None:
         """Say how many bins gave no answer, and why, and how many answers were implausible."""
