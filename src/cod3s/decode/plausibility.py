@@ -98,7 +98,7 @@ class Critic:
     # For known answers, if the critic can judge them without asking the language model
     glance: Mapping[str, float] = field(default_factory=dict)  # weights of GLANCED
     glance_bias: float = 0.0
-    # For sentences that were written: the best of many, they seem better than they are
+    # For sentences that are written beside known answers: the best of many, they seem better than they are
     written_floor: float = 0.0
 
     @property

@@ -144,8 +144,9 @@ class AnswerChoice:
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
         self._batch, self._position, self._signer = batch, position, signer
         critic = judge.critic if judge and batch.config.drop else None
+        recalls = batch.config.recalls and batch.wanted[position] is None
         self._floor, self._least = critic.floor if critic else 0.0, _AT_LEAST
-        self._written_floor = max(self._floor, critic.written_floor) if critic else 0.0
+        self._written_floor = max(self._floor, critic.written_floor) if critic and recalls else self._floor
         if critic and not batch.config.unfiltered and is_sensitive(batch.texts[position]):
             self._floor = self._written_floor = max(self._written_floor, _SENSITIVE)
             self._least = 0
