@@ -241,6 +241,17 @@ def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> Non
     assert "left out 1 implausible answers; `cod3s generate --all`, or drop=False, shows them" in batch.remarks[0]
 
 
+@pytest.mark.parametrize(("recall", "shown"), [(40, 3), (0, 4)])
+def test_written_answers_must_be_better_only_beside_known_ones(recall: int, shown: int) -> None:
+    options = DEFAULT.with_values(recall=recall, rerank_sentences="critic")
+    batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), options)
+    judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.0, written_floor=0.5))
+    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
+    texts = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]
+    choice = AnswerChoice(batch, 0, signer=None, judge=judge)
+    assert len(choice.answers(signatures, [candidates(text) for text in texts])) == shown
+
+
 def test_medoids_are_shown_only_if_they_may_be() -> None:
     assert presentable("he was late") == "he was late"
     assert presentable("he was gay") == ""
