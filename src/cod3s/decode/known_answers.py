@@ -148,8 +148,9 @@ class KnownAnswers:
     ) -> list["_Similar"]:
         """These sources, the most similar one first."""
         vectors = signer.vectors([source for source, _ in nearest])
+        stems = _told_stems(asked)
         similar = [
-            _Similar(source, answers, other, float(other @ vector), _overlap(source, asked))
+            _Similar(source, answers, other, float(other @ vector), _overlap(_told_stems(source), stems))
             for (source, answers), other in zip(nearest, vectors, strict=True)
         ]
         return sorted(similar, key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
@@ -186,14 +187,14 @@ class _Similar:
     overlap: float
 
 
-def _overlap(text: str, other: str) -> float:
-    """Of the content words of two texts, negations aside, the share that both have in the same order."""
-    told, others = _told_stems(text), _told_stems(other)
-    common = SequenceMatcher(None, told, others, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in common) / max(1, len({*told, *others}))
+def _overlap(stems: Sequence[str], others: Sequence[str]) -> float:
+    """Of the stems of two texts, the share that both have in the same order."""
+    common = SequenceMatcher(None, stems, others, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in common) / max(1, len({*stems, *others}))
 
 
 def _told_stems(text: str) -> list[str]:
+    """The stems of a text's content words, negations aside."""
     return content_stems(" ".join(word for word in words(text) if not _negates(word)))
 
 
