@@ -215,13 +215,16 @@ def test_a_bin_without_a_sentence_fit_to_be_shown_is_left_out_with_a_remark(gene
     assert last.remarks == answers.remarks
 
 
+SIGNATURES = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
+TEXTS = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]
+
+
 @pytest.mark.usefixtures("rude")
 def test_empty_bins_are_blamed_on_what_emptied_them() -> None:
     batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
     bins: Bins = [candidates("a dog barked"), candidates("she made tea"), candidates("a dog barked"), []]
-    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
     choice = AnswerChoice(batch, 0, signer=None, judge=None)
-    assert [answer.signature for answer in choice.answers(signatures, bins)] == ["00"]
+    assert [answer.signature for answer in choice.answers(SIGNATURES, bins)] == ["00"]
     choice.add_remarks()
     first, second = batch.remarks[0]
     assert first.startswith("1 of 4 bins had no sentence fit to be shown")
@@ -233,9 +236,7 @@ def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> Non
     batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), DEFAULT)
     judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.5, written_floor=0.0))
     choice = AnswerChoice(batch, 0, signer=None, judge=judge)
-    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
-    texts = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]
-    shown = choice.answers(signatures, [candidates(text) for text in texts])
+    shown = choice.answers(SIGNATURES, [candidates(text) for text in TEXTS])
     assert len(shown) == 3, "some are shown in any case"
     choice.add_remarks()
     assert "left out 1 implausible answers; `cod3s generate --all`, or drop=False, shows them" in batch.remarks[0]
@@ -246,10 +247,8 @@ def test_written_answers_must_be_better_only_beside_known_ones(recall: int, show
     options = DEFAULT.with_values(recall=recall, rerank_sentences="critic")
     batch = make_batch([(SOURCE, None)], "effect", find_system("cod3s"), options)
     judge: Any = SimpleNamespace(critic=SimpleNamespace(floor=0.0, written_floor=0.5))
-    signatures = [ChosenSignature(bits, None, None, None, None, 0, "") for bits in ("00", "01", "10", "11")]
-    texts = ["a dog barked", "the milk boiled over", "nobody came", "it rained"]
     choice = AnswerChoice(batch, 0, signer=None, judge=judge)
-    assert len(choice.answers(signatures, [candidates(text) for text in texts])) == shown
+    assert len(choice.answers(SIGNATURES, [candidates(text) for text in TEXTS])) == shown
 
 
 def test_medoids_are_shown_only_if_they_may_be() -> None:
