@@ -12,10 +12,8 @@ from cod3s.bins import Atlas, BinsFacts, open_bins
 from cod3s.bins.atlas import flatten
 from cod3s.bins.file import write_bins
 from cod3s.errors import SignatureError
-from cod3s.model.transformer import signature_sketches
 from cod3s.records import Bin
 from cod3s.signatures import from_text, random_code
-from cod3s.tokens.vocabulary import SignatureTokens
 
 CODE = random_code(4, 6)
 COUNTS = {"0000": 5, "0001": 9, "0111": 2, "1111": 5, "1110": 1}
@@ -80,12 +78,3 @@ def test_opposite_signatures_stand_for_opposite_directions() -> None:
     signatures = np.array([from_text("0110"), from_text("1001")])
     first, second = CODE.sketch(signatures)
     assert first == pytest.approx(-second)
-
-
-@given(number=st.integers(0, 255))
-def test_a_signatures_direction_is_the_sum_of_its_tokens(number: int) -> None:
-    """What the model's signature tokens start from is the same thing in parts."""
-    code, tokens = random_code(8, 5), SignatureTokens(8, 4, positional=True)
-    rows = signature_sketches(tokens, code)
-    parts = rows[number >> 4] + rows[16 + (number & 15)]
-    assert code.sketch(from_text(f"{number:08b}")[None])[0] == pytest.approx(parts)

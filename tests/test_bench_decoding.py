@@ -93,9 +93,10 @@ def test_every_stage_is_timed(bundle: RandomBundle) -> None:
     assert all(row.processor_ratio > 0 for row in rows)
 
 
-def test_random_weights_need_a_shape_from_scratch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", ["warm", "causal", "pretrained"])
+def test_random_weights_need_a_shape_from_scratch(shape: str, tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="random weights"):
-        make_random_bundle(tmp_path, "warm")
+        make_random_bundle(tmp_path, shape)
 
 
 @pytest.mark.parametrize(("k", "limit"), [("0", "equal to 1"), ("1001", "equal to 1000")])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cod3s.bundle import default_bundle, open_own_encoder, read_facts
+from cod3s.bundle import default_bundle, open_own_encoder, open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.generator import load
@@ -16,6 +16,7 @@ from cod3s.errors import BundleError
 from cod3s.export.bundle_writer import export
 from cod3s.signatures import load_code
 from cod3s.train import PRESETS, train
+from earlier_bundles import make_earlier
 from tiny_bundle import grammar
 
 TEXTS = [
@@ -29,22 +30,22 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def warm_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A seq2seq model that reads with the encoder, after a few steps of training."""
+def earlier_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of an earlier version: a seq2seq model that reads with the encoder."""
     folder = tmp_path_factory.mktemp("inner")
     (folder / "pairs.tsv").write_text(grammar())
     config = PrepareConfig(filter="none", orders="all", encoder="fast", dev=20, test=0, held_out=0.1)
     prepare([str(folder / "pairs.tsv")], str(folder / "corpus"), config)
-    tiny = PRESETS["tiny-warm"].with_values(epochs=1, freeze_encoder=True)
+    tiny = PRESETS["tiny"].with_values(roles=("plain", "sentence", "inverse"), epochs=1)
     train(folder / "corpus", folder / "run", tiny)
     export(folder / "run", folder / "bundle")
-    return folder / "bundle"
+    return make_earlier(folder / "bundle", folder / "earlier")
 
 
 @pytest.fixture(scope="module", params=["inside a model", "a copy beside it"])
-def bundle(request: pytest.FixtureRequest, warm_bundle: Path) -> Path:
+def bundle(request: pytest.FixtureRequest, earlier_bundle: Path) -> Path:
     """A bundle of each kind: the default one has a language model, which needs a copy of the encoder."""
-    return warm_bundle if request.param == "inside a model" else default_bundle()
+    return earlier_bundle if request.param == "inside a model" else default_bundle()
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +81,24 @@ def test_answers_are_signed_by_it(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 3, 40, 5000, 20_000_000])
-def test_a_truncated_model_is_a_clear_error(kept: int, warm_bundle: Path, tmp_path: Path) -> None:
-    shutil.copytree(warm_bundle / "models" / "shared", tmp_path / "model")
+def test_a_truncated_model_is_a_clear_error(kept: int, earlier_bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(earlier_bundle / "models" / "shared", tmp_path / "model")
     content = (tmp_path / "model" / "model.bin").read_bytes()
     (tmp_path / "model" / "model.bin").write_bytes(content[: min(kept, len(content) - 1)])
     with pytest.raises(BundleError, match="damaged"):
-        open_inner_encoder(tmp_path / "model", warm_bundle / "source.json")
+        open_inner_encoder(tmp_path / "model", earlier_bundle / "source.json")
 
 
-def test_a_newer_file_format_is_a_clear_error(warm_bundle: Path, tmp_path: Path) -> None:
-    shutil.copytree(warm_bundle / "models" / "shared", tmp_path / "model")
+def test_a_newer_file_format_is_a_clear_error(earlier_bundle: Path, tmp_path: Path) -> None:
+    shutil.copytree(earlier_bundle / "models" / "shared", tmp_path / "model")
     content = (tmp_path / "model" / "model.bin").read_bytes()
     (tmp_path / "model" / "model.bin").write_bytes(b"\x63" + content[1:])
     with pytest.raises(BundleError, match="format 99"):
-        open_inner_encoder(tmp_path / "model", warm_bundle / "source.json")
+        open_inner_encoder(tmp_path / "model", earlier_bundle / "source.json")
+
+
+def test_an_earlier_bundle_writes_and_reads_the_encoders_pieces(earlier_bundle: Path) -> None:
+    words = open_vocabulary(earlier_bundle / "tokens.model", read_facts(earlier_bundle))
+    text = "the unlucky baker couldn't read the half-burnt menu, so he left"
+    assert words.decode_text([*words.encode_text(text), words.end, words.pad]) == text
+    assert words.encode_text("☃") == [words.unknown]

@@ -1,13 +1,11 @@
-"""Models: the paper's size, warm starts, and an engine that computes what torch computes."""
+"""Models: the paper's size, and an engine that computes what torch computes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer
 
 from cod3s.bench import bench_sentences
 from cod3s.encode.weights import minilm_folder
@@ -15,15 +13,8 @@ from cod3s.errors import Cod3sError
 from cod3s.model.convert import convert_transformer
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
-from cod3s.model.transformer import (
-    build_transformer,
-    count_parameters,
-    signature_sketches,
-    start_from_encoder,
-    start_from_hyperplanes,
-)
-from cod3s.signatures import random_code
-from cod3s.tokens.vocabulary import UNKNOWN, SignatureTokens, Vocabulary, choose_pieces, copy_pieces, train_pieces
+from cod3s.model.transformer import build_transformer, count_parameters
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 
 SOURCE, TARGET, SIGNATURE = "The baker missed the bus.", "A young nurse fell asleep.", "0110011001011100"
 
@@ -35,8 +26,9 @@ class Trained:
     model: Any
     folder: Path
     vocabulary: Vocabulary
-    source_tokens: list[str]
-    read: Callable[[str], list[int]]
+
+    def read(self, text: str) -> list[int]:
+        return [*self.vocabulary.encode_text(text), self.vocabulary.end]
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +42,13 @@ def make_vocabulary(pieces: Path) -> Vocabulary:
     return Vocabulary(pieces, [tag("effect", role) for role in ROLES], SignatureTokens(16, 4, positional=True))
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-warm"])
-def trained(request: pytest.FixtureRequest, pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+@pytest.fixture(scope="module")
+def trained(pieces: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     vocabulary = make_vocabulary(pieces)
-    model = build_transformer(SHAPES[request.param], vocabulary, seed=1).eval()
-    tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
-    tokenizer.no_padding()
-    warm = request.param == "tiny-warm"
-    if warm:
-        start_from_encoder(model, vocabulary, tokenizer)
-        start_from_hyperplanes(model, vocabulary, random_code(16, 384))
-    folder = tmp_path_factory.mktemp(request.param)
+    model = build_transformer(SHAPES["tiny"], vocabulary, seed=1).eval()
+    folder = tmp_path_factory.mktemp("tiny")
     model.save_pretrained(folder)
-    if not warm:
-        return Trained(
-            model,
-            folder,
-            vocabulary,
-            vocabulary.tokens,
-            lambda text: [*vocabulary.encode_text(text), vocabulary.end],
-        )
-    names = [tokenizer.id_to_token(number) for number in range(tokenizer.get_vocab_size())]
-    return Trained(model, folder, vocabulary, names, lambda text: list(tokenizer.encode(text).ids))
+    return Trained(model, folder, vocabulary)
 
 
 def open_engine(trained: Trained, folder: Path, quantization: str) -> Any:
@@ -81,7 +58,7 @@ def open_engine(trained: Trained, folder: Path, quantization: str) -> Any:
     convert_transformer(
         trained.folder,
         folder,
-        source_tokens=trained.source_tokens,
+        source_tokens=trained.vocabulary.tokens,
         target_tokens=trained.vocabulary.tokens,
         quantization=quantization,
     )
@@ -104,7 +81,7 @@ def torch_scores(trained: Trained, source: list[int], target: list[int]) -> np.n
 
 
 def engine_scores(trained: Trained, engine: Any, source: list[int], target: list[int]) -> np.ndarray:
-    read = [trained.source_tokens[number] for number in source]
+    read = [trained.vocabulary.tokens[number] for number in source]
     (scored,) = engine.score_batch([read], [[trained.vocabulary.tokens[number] for number in target]])
     return np.array(scored.log_probs)
 
@@ -145,7 +122,7 @@ def test_the_engine_finds_the_beams_of_torch(trained: Trained, tmp_path: Path) -
     wanted = [row[-6:].tolist() for row in found]
     engine = open_engine(trained, tmp_path / "engine", "float32")
     (result,) = engine.translate_batch(
-        [[trained.source_tokens[number] for number in source]],
+        [[trained.vocabulary.tokens[number] for number in source]],
         target_prefix=[[words.tokens[number] for number in prefix]],
         beam_size=4,
         num_hypotheses=4,
@@ -154,45 +131,6 @@ def test_the_engine_finds_the_beams_of_torch(trained: Trained, tmp_path: Path) -
     )
     place = {token: number for number, token in enumerate(words.tokens)}
     assert [[place[token] for token in tokens[-6:]] for tokens in result.hypotheses] == wanted
-
-
-def test_a_decoder_can_write_with_the_pieces_of_its_encoder(tmp_path: Path) -> None:
-    """The same ids on both sides, our special names, and each piece starts as the encoder knows it."""
-    tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
-    tokenizer.no_padding()
-    copy_pieces(minilm_folder() / "tokenizer.json", tmp_path / "tokens.model")
-    words = make_vocabulary(tmp_path / "tokens.model")
-    text = "the unlucky baker couldn't read the half-burnt menu, so he left"
-    assert words.encode_text(text) == tokenizer.encode(text, add_special_tokens=False).ids
-    assert words.decode_text([*words.encode_text(text), words.end, words.pad]) == text
-    model = build_transformer(SHAPES["tiny-warm"], words, seed=1)
-    start_from_encoder(model, words, tokenizer)
-    theirs = model.encoder.get_input_embeddings().weight.detach().numpy()
-    ours = model.decoder.get_input_embeddings().weight.detach().numpy()
-    for piece in ("baker", "##ing"):
-        place = words.id(piece)
-        assert np.corrcoef(ours[place], theirs[place])[0, 1] == pytest.approx(1, abs=1e-5)
-
-
-def test_the_commonest_pieces_of_the_encoder_write_every_word(tmp_path: Path) -> None:
-    """Words that were never counted come out in smaller pieces; those kept start as the encoder knows them."""
-    source = minilm_folder() / "tokenizer.json"
-    seen = ["the baker left", "the baker couldn't read", "I read the menu"]
-    choose_pieces(source, seen, tmp_path / "tokens.model", 143)
-    words = make_vocabulary(tmp_path / "tokens.model")
-    assert words.text_size == 143
-    assert [words.tokens[number] for number in words.encode_text("the baker")] == ["the", "baker"]
-    for text in ("the plumber couldn't leave, and I left", "zebra, 42"):
-        ids = words.encode_text(text)
-        assert words.id(UNKNOWN) not in ids
-        assert words.decode_text([*ids, words.end, words.pad]) == text
-    assert words.encode_text("日") == [words.id(UNKNOWN)], "what neither ASCII nor the corpus has is unknown"
-    model = build_transformer(SHAPES["tiny-warm"], words, seed=1)
-    tokenizer = Tokenizer.from_file(str(source))
-    start_from_encoder(model, words, tokenizer)
-    theirs = model.encoder.get_input_embeddings().weight.detach().numpy()[tokenizer.token_to_id("baker")]
-    ours = model.decoder.get_input_embeddings().weight.detach().numpy()[words.id("baker")]
-    assert np.corrcoef(ours, theirs)[0, 1] == pytest.approx(1, abs=1e-5)
 
 
 def test_the_paper_shape_has_the_papers_parameters(pieces: Path) -> None:
@@ -213,22 +151,6 @@ def test_the_same_seed_gives_the_same_model(pieces: Path) -> None:
     first = next(iter(one.parameters()))
     assert (first == next(iter(two.parameters()))).all()
     assert (first != next(iter(other.parameters()))).any()
-
-
-def test_a_sketch_is_near_to_the_vectors_that_have_its_bits() -> None:
-    """The signed sum of hyperplanes lies on the side of each that its bit names."""
-    code = random_code(8, 384)
-    rows = signature_sketches(SignatureTokens(8, 4, positional=True), code)
-    assert rows.shape == (32, 384)
-    whole = rows[0b0110] + rows[16 + 0b1001]
-    assert "".join("1" if side > 0 else "0" for side in code.planes @ whole) == "01101001"
-
-
-def test_shared_tokens_have_no_hyperplanes_to_start_from(pieces: Path) -> None:
-    vocabulary = Vocabulary(pieces, [], SignatureTokens(16, 1))
-    model = build_transformer(SHAPES["tiny"], vocabulary, seed=1)
-    with pytest.raises(Cod3sError, match="positional"):
-        start_from_hyperplanes(model, vocabulary, random_code(16, 64))
 
 
 def test_a_model_of_another_kind_cannot_be_exported(tmp_path: Path) -> None:

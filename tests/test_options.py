@@ -54,8 +54,8 @@ FLAGS = {  # as users know them: none of these may go
     "--temperature --rerank-sentences --per-bin --seed --fresh --any --check --faithful --json",
     "prepare": "--output -o --relation --template --orders --filter --limit --dev --test --held-out --encoder -e "
     "--code --bits -b --seed --bins --no-bins --shard-rows --bad-rows --engine --workers --memory --json",
-    "train": "--output -o --preset --init --start-run --layout --roles --corpora --pieces --bits-per-token "
-    "--positional --no-positional --hyperplane-start --no-hyperplane-start --freeze-encoder --no-freeze-encoder "
+    "train": "--output -o --preset --init --start-run --layout --roles --corpora --bits-per-token "
+    "--positional --no-positional --hyperplane-start --no-hyperplane-start "
     "--learning-rate --schedule --batch-tokens --epochs --warmup-steps --evaluate-every --tensorboard --seed "
     "--max-minutes --resume --json",
     "sweep": "--output -o --bundle --min-hamming --signature-weight --sentence-weight --grid -k --limit "

@@ -278,4 +278,4 @@ def test_a_tokenizer_without_its_unknown_token_is_refused_when_it_is_opened(tmp_
 
 def test_a_preset_with_a_shape_of_its_own_takes_no_model_to_start_from() -> None:
     with pytest.raises(Cod3sError, match="do not go together"):
-        PRESETS["warm"].with_values(init="facebook/bart-base")
+        PRESETS["small"].with_values(init="facebook/bart-base")

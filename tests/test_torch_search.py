@@ -26,6 +26,7 @@ from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
+from earlier_bundles import build_earlier
 
 SOURCES = ["the baker missed the bus", "a dog barked", "she won", "the roof leaked all night long in the old barn"]
 
@@ -37,14 +38,15 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary(path, [tag("effect", role) for role in ROLES], SignatureTokens(16, 4, positional=True))
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny-warm"])
+@pytest.fixture(scope="module", params=["tiny", "warm"])
 def saved(
     request: pytest.FixtureRequest, vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Reader]:
     """A folder with a model of random weights as an exported bundle holds it, and its reader."""
     folder = tmp_path_factory.mktemp(request.param)
     shape = SHAPES[request.param]
-    build_transformer(shape, vocabulary, seed=3).save_pretrained(folder / "trained")
+    model = build_earlier(vocabulary, seed=3) if shape.warm else build_transformer(shape, vocabulary, seed=3)
+    model.save_pretrained(folder / "trained")
     _write_torch(folder / "trained", folder / "torch" / "shared")
     return folder, open_reader(shape, vocabulary, minilm_folder() / "tokenizer.json")
 

@@ -3,7 +3,7 @@
 bundle/
   bundle.json      what it is, which model plays which role, checksums of everything below
   tokens.model     the decoder's text pieces (SentencePiece, or a pretrained model's tokenizer as JSON)
-  source.json      the tokenizer that reads sources (warm and pretrained models only)
+  source.json      the tokenizer that reads sources (pretrained models that are not causal, and the encoder)
   code/            the hyperplanes that sign
   bins/            a file of bins per relation
   models/NAME/     the engine's models

@@ -8,7 +8,7 @@ from typing import Any
 from cod3s.bundle import BundleFacts, open_vocabulary, write_facts
 from cod3s.model.convert import convert_transformer
 from cod3s.model.reader import Reader, open_reader
-from cod3s.model.shape import SHAPES
+from cod3s.model.shape import FROM_SCRATCH, SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.options import BITS, SEED, find_name
 from cod3s.tokens.vocabulary import Vocabulary, train_pieces
@@ -34,7 +34,7 @@ class RandomBundle:
 
 def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int = SEED) -> RandomBundle:
     """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
-    find_name("shape of random weights", shape, [name for name, known in SHAPES.items() if not known.warm])
+    find_name("shape of random weights", shape, FROM_SCRATCH)
     pieces = folder / "tokens.model"
     train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
     facts = {

@@ -13,22 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.bench.random_bundle import made_sentences
-from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Progress, require
-from cod3s.model.reader import Reader, open_reader
+from cod3s.model.reader import open_reader
 from cod3s.model.roles import all_tags
-from cod3s.model.shape import SHAPES, Shape
-from cod3s.model.transformer import build_transformer, count_parameters, freeze
+from cod3s.model.shape import SHAPES
+from cod3s.model.transformer import count_parameters
 from cod3s.options import BITS
-from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
+from cod3s.signatures import random_code
+from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.lessons import Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
+from cod3s.train.run_folder import PIECES, write_pieces
+from cod3s.train.starting_model import StartingModel
 from cod3s.train.tensors import TensorBatches
 
 Times = npt.NDArray[np.float64]
-_RELATION = "effect"
+_RELATION, _TEMPLATE = "effect", "{source}, so {target}"
 _PAIRS = 6000
 _SIDE = 2048  # of the square matrices whose product is the limit
 
@@ -85,12 +87,11 @@ class _Steps:
     def __init__(self, name: str, config: TrainConfig, folder: Path, *, compiled: bool) -> None:
         torch = require("torch", "train")
         self._name = name
-        shape = SHAPES[config.shape]
-        words, reader = _vocabulary(shape, config, folder)
-        batches = _batches(shape, words, reader, config)
-        self._model = build_transformer(shape, words, seed=config.seed).train()
-        if shape.warm and config.freeze_encoder:
-            freeze(self._model.encoder)
+        config = config.with_values(hyperplane_start=False)  # no encoder signs made-up pairs
+        words = _vocabulary(config, folder / name)
+        batches = _batches(words, config)
+        start = StartingModel(config, words, {_RELATION: _TEMPLATE}, random_code(BITS, 1), "", [])
+        self._model = start.build(name).train()
         trained = [weight for weight in self._model.parameters() if weight.requires_grad]
         self._optimiser = torch.optim.AdamW(trained, lr=config.learning_rate, fused=True)
         self._batch = batches[len(batches) // 2]
@@ -103,11 +104,7 @@ class _Steps:
             self._forward = torch.compile(self._model, dynamic=True)
 
     def __call__(self) -> None:
-        torch = require("torch", "train")
-        labels = self._batch["labels"]
-        inputs = {name: tensor for name, tensor in self._batch.items() if name != "labels"}
-        logits = self._forward(**inputs).logits
-        torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).backward()
+        self._forward(**self._batch).loss.backward()
         self._optimiser.step()
         self._optimiser.zero_grad()
 
@@ -123,17 +120,18 @@ class _Steps:
         )
 
 
-def _vocabulary(shape: Shape, config: TrainConfig, folder: Path) -> tuple[Vocabulary, Reader]:
-    pieces = folder / f"{shape.pieces}.model"
-    if not pieces.exists():
-        train_pieces(made_sentences(2 * shape.pieces, config.seed), pieces, shape.pieces)
+def _vocabulary(config: TrainConfig, folder: Path) -> Vocabulary:
+    folder.mkdir()
+    texts = made_sentences(2 * SHAPES[config.shape].pieces, config.seed)
+    write_pieces(config, texts, folder, [_TEMPLATE])
     signature = SignatureTokens(BITS, config.bits_per_token, config.positional)
-    words = Vocabulary(pieces, all_tags({_RELATION: config.roles}), signature)
-    return words, open_reader(shape, words, minilm_folder() / "tokenizer.json" if shape.warm else Path())
+    return Vocabulary(folder / PIECES, all_tags({_RELATION: config.roles}), signature)
 
 
-def _batches(shape: Shape, words: Vocabulary, reader: Reader, config: TrainConfig) -> TensorBatches:
+def _batches(words: Vocabulary, config: TrainConfig) -> TensorBatches:
     """Batches of the `sentence` role, which costs the most."""
+    shape = SHAPES[config.shape]
+    reader = open_reader(shape, words, Path(), _TEMPLATE)
     draw = np.random.default_rng(config.seed)
     signatures = ["".join(map(str, row)) for row in draw.integers(0, 2, (_PAIRS, BITS))]
     texts = made_sentences(2 * _PAIRS, config.seed + 1)
@@ -142,4 +140,4 @@ def _batches(shape: Shape, words: Vocabulary, reader: Reader, config: TrainConfi
     examples = Examples([lesson(_RELATION, "sentence", {_RELATION: table}, {})], words, reader.nothing)
     stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)
     number = stream.batches_per_epoch()
-    return TensorBatches(examples, stream, number, pad_read=reader.pad, pad_written=words.pad)
+    return TensorBatches(examples, stream, number, pad_read=reader.pad, pad_written=words.pad, causal=shape.causal)

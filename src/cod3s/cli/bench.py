@@ -157,8 +157,7 @@ def decode(
 
 def train(
     preset: Annotated[list[str], typer.Option(help="A preset of `cod3s train`; repeatable.")] = [  # noqa: B006
-        "default",
-        "warm",
+        "causal",
         "small",
         "paper",
     ],

@@ -78,7 +78,7 @@ _COMMANDS: Commands = (
     ("sts", evaluate.sts, "sts-dev.tsv --encoder fast --encoder static --plot rho.png"),
     ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
     ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
-    ("train", train.train, "corpus/ -o run/ --preset warm --max-minutes 30"),
+    ("train", train.train, "corpus/ -o run/ --max-minutes 30"),
     ("export", train.export, "run/ -o bundle/ --quantization int8"),
     ("refine", refine.refine, "bundle/ --verdicts read.tsv -o refined/"),
     ("remember", remember.remember, "bundle/ answers.tsv"),
@@ -104,7 +104,7 @@ _JUDGE: Commands = (
 _BENCH: Commands = (
     ("encode", bench.encode, "--encoder sbert --encoder fast"),
     ("decode", bench.decode, "--quick"),
-    ("train", bench.train, "--preset warm --preset small"),
+    ("train", bench.train, "--preset causal --preset small"),
 )
 _CODES: Commands = (("fit", sign.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
 _CRITIC: Commands = (

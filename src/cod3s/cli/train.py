@@ -14,8 +14,8 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="Defaults for options that are not given: warm (unless you name one), default (the recipe of the "
-        "package's bundle; --init names its start), causal, frozen, paper, small, pretrained, tiny, tiny-warm.",
+        help="Defaults for options that are not given: causal (unless you name one), paper, small, pretrained "
+        "(a seq2seq model that --init names), tiny, and default (how the package's bundle began).",
     ),
 ]
 MinutesOption = Annotated[
@@ -40,19 +40,17 @@ def train(
 ) -> None:
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
-    Options that are not given come from the preset; the defaults shown are warm's.
+    Unless you say otherwise, training starts from the language model in the package.
+    Options that are not given come from the preset; the defaults shown are those of `causal`.
     Use --resume to continue a run that was killed; without it, a folder that holds a run is refused.
     """
     _require_training()
     if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
-    from cod3s.bundle import default_bundle
     from cod3s.train import train as train_run
     from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run_folder import FINISHED
 
-    if options.get("init") == "default":
-        options["init"] = str(default_bundle())
     preset = preset or _preset_for(options.get("init"))
     if "roles" in options:
         options["roles"], options["shares"] = parse_roles(options["roles"])
@@ -82,10 +80,10 @@ def _preset_for(init: str | None) -> str:
     """The preset for a pretrained model: causal language models are trained differently from seq2seq models."""
     from cod3s.bundle import is_bundle
     from cod3s.model.causal import is_causal
+    from cod3s.train.config import DEFAULT_INIT
 
-    if not init:
-        return "warm"
-    return "causal" if is_causal(init) or is_bundle(Path(init)) else "pretrained"
+    causal = init in (None, DEFAULT_INIT) or is_causal(init) or is_bundle(Path(init))
+    return "causal" if causal else "pretrained"
 
 
 def _print_figures(figures: dict[str, dict[str, float]], settings: str) -> None:

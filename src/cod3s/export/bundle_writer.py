@@ -15,7 +15,7 @@ from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.corpus.manifest import NAME as MANIFEST
 from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.encode.trim import common_pieces, trim_tokenizer
-from cod3s.encode.weights import FAST_ID, convert_small_encoder, minilm_folder, read_weights
+from cod3s.encode.weights import FAST_ID, convert_small_encoder, minilm_folder
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
@@ -102,7 +102,7 @@ def _bundle_facts(
             }
             for relation in relations
         },
-        own_encoder=_own_encoder(run, trained, facts),
+        own_encoder=ENCODER if _needs_encoder(facts) else "",
         training={
             "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
@@ -113,27 +113,9 @@ def _bundle_facts(
     )
 
 
-def _own_encoder(run: Path, members: Sequence[Member], facts: dict[str, Any]) -> str:
-    """The model of the bundle that can sign answers: a model that reads with the encoder, or a copy of it.
-
-    A language model has no encoder inside, so its bundle carries a copy of all-MiniLM-L6-v2.
-    """
-    if SHAPES[facts["config"]["shape"]].causal:
-        return ENCODER if facts["encoder"] == FAST_ID else ""
-    return next((member.name for member in members if _signs(run / member.name / "model", facts)), "")
-
-
-def _signs(model: Path, facts: dict[str, Any]) -> bool:
-    """Whether the model reads with the same encoder that signed its targets: all-MiniLM-L6-v2, unchanged."""
-    if not SHAPES[facts["config"]["shape"]].warm or facts["encoder"] != FAST_ID:
-        return False
-    published = read_weights(minilm_folder())
-    weights = read_weights(model)
-    return all(
-        np.array_equal(weights[f"encoder.{name}"], tensor)
-        for name, tensor in published.items()
-        if f"encoder.{name}" in weights
-    )
+def _needs_encoder(facts: dict[str, Any]) -> bool:
+    """Whether the bundle carries a copy of all-MiniLM-L6-v2: where that signs the answers of a language model."""
+    return SHAPES[facts["config"]["shape"]].causal and facts["encoder"] == FAST_ID
 
 
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +143,6 @@ def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]
     shape = SHAPES[bundle.shape]
     if bundle.own_encoder == ENCODER:
         _write_encoder(partial)
-    elif shape.warm:
-        shutil.copyfile(minilm_folder() / "tokenizer.json", partial / "source.json")
     elif shape.pretrained and not shape.causal:
         shutil.copyfile(run / "source.json", partial / "source.json")
     vocabulary = open_vocabulary(partial / "tokens.model", bundle)

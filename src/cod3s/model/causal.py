@@ -4,8 +4,8 @@ It reads a source as the start of its text ("The power went out, so"), then a ro
 trimmed to the vocabulary; tags, signature tokens and the end token get new rows, which are always trained.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,13 @@ def is_causal(folder: str) -> bool:
 
 @dataclass(frozen=True)
 class Start:
-    """A language model to start from, and the embeddings of the vocabulary's text pieces in it.
-
-    If it was trained on the same vocabulary, `rows` are those of all tokens.
-    """
+    """A language model to start from, and the embeddings that it has of the vocabulary's tokens."""
 
     base: Any
     family: str
-    rows: Any
+    pieces: Any  # (text pieces, width)
+    tags: Mapping[str, Any] = field(default_factory=dict)  # those that it knows
+    signature: Any = None  # (signature tokens, width), if it has learned them
 
 
 def open_start(folder: Path, vocabulary: Vocabulary) -> Start:
@@ -61,11 +60,17 @@ def open_start(folder: Path, vocabulary: Vocabulary) -> Start:
     return Start(base, family, _piece_rows(folder, base, vocabulary))
 
 
-def reopen_start(folder: Path) -> Start:
-    """A model that was trained here, from the engine's files in `folder`."""
+def reopen_start(folder: Path, known: Vocabulary, *, same_signatures: bool) -> Start:
+    """A model that was trained here with the vocabulary `known`, from the engine's files in `folder`.
+
+    What it has learned of signatures is only kept if the new ones are the same.
+    """
     base = restore_llama(folder)
     base.config.use_cache = False
-    return Start(base, "llama", base.get_input_embeddings().weight.detach().clone())
+    rows = base.get_input_embeddings().weight.detach().clone()
+    pieces, tags, signature = rows.split([known.text_size, len(known.tags), len(known.signature.names())])
+    tags = dict(zip(known.tags, tags, strict=True))
+    return Start(base, "llama", pieces, tags, signature if same_signatures else None)
 
 
 def build_causal(
@@ -82,18 +87,20 @@ def build_causal(
     Its forward takes `input_ids`, `attention_mask` and maybe `labels`, which are aligned with the inputs (not
     shifted), and gives `logits`, or `loss` where there are labels. `sketch` gets the embeddings of the text
     pieces and says how the bits of a signature start; without it, they start at random. `tag_starts` are the
-    pieces that the tags replace, whose embeddings they start from.
+    pieces that new tags replace, whose embeddings they start from. What `start` has learned takes precedence.
     """
     torch = require("torch", "train")
     torch.manual_seed(seed)
-    base, family, rows = start.base, start.family, start.rows
+    base, family = start.base, start.family
     _drop_layers(base, family, adaptation.dropped_layers)
-    if len(rows) == len(vocabulary.tokens):
-        table = _token_table(torch, rows, vocabulary, _learned_rows(torch, rows, vocabulary))
+    tags = _tag_rows(torch, start, vocabulary, tag_starts)
+    if start.signature is None:
+        bits, free = _new_signature_rows(
+            torch, start.pieces, vocabulary, sketch(start.pieces.numpy()) if sketch else None
+        )
     else:
-        starts = [vocabulary.end if piece is None else piece for piece in tag_starts]
-        sketches = sketch(rows.numpy()) if sketch else None
-        table = _token_table(torch, rows, vocabulary, _new_rows(torch, rows, vocabulary, starts, sketches))
+        bits, free = _learned_signature_rows(torch, start.signature, vocabulary)
+    table = _token_table(torch, start.pieces, vocabulary, _TaughtRows(tags, bits, free))
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
         base = with_lora(base, family, adaptation)
@@ -215,29 +222,37 @@ def _signs(torch: Any, vocabulary: Vocabulary) -> Any:
     return torch.zeros(len(vocabulary.signature.names()), vocabulary.signature.bits)
 
 
-def _new_rows(
-    torch: Any, rows: Any, vocabulary: Vocabulary, tag_starts: Sequence[int], sketches: Sketches | None
-) -> _TaughtRows:
-    width, spread = rows.shape[1], float(rows.std())
+def _tag_rows(torch: Any, start: Start, vocabulary: Vocabulary, tag_starts: Sequence[int | None]) -> Any:
+    """The rows of the tags: as the model knows them, or else as the pieces that they replace."""
+    pieces = start.pieces
+    new = pieces[[vocabulary.end if piece is None else piece for piece in tag_starts]]
+    new = new + torch.randn(new.shape) * _FREE_START * float(pieces.std())
+    for number, name in enumerate(vocabulary.tags):
+        new[number] = start.tags.get(name, new[number])
+    return new
+
+
+def _new_signature_rows(
+    torch: Any, pieces: Any, vocabulary: Vocabulary, sketches: Sketches | None
+) -> tuple[Any, Any]:
+    width, spread = pieces.shape[1], float(pieces.std())
     if sketches is None:
-        bits, centre = torch.randn(vocabulary.signature.bits, width) * spread / 2, rows.mean(dim=0)
+        bits, centre = torch.randn(vocabulary.signature.bits, width) * spread / 2, pieces.mean(dim=0)
     else:
         bits, centre = torch.from_numpy(sketches.bits), torch.from_numpy(sketches.centre)
         bits = bits * (spread / 2 / bits.std())
-    tags = rows[list(tag_starts)] + torch.randn(len(vocabulary.tags), width) * _FREE_START * spread
     free = torch.randn(len(vocabulary.signature.names()), width) * _FREE_START * spread
-    return _TaughtRows(tags, bits, centre + free)
+    return bits, centre + free
 
 
-def _learned_rows(torch: Any, rows: Any, vocabulary: Vocabulary) -> _TaughtRows:
-    """The rows of a model that has learned this vocabulary; the bits explain as much of them as they can."""
-    tags, tokens = rows[vocabulary.text_size :].split([len(vocabulary.tags), len(vocabulary.signature.names())])
+def _learned_signature_rows(torch: Any, tokens: Any, vocabulary: Vocabulary) -> tuple[Any, Any]:
+    """The rows of signature tokens that were learned; the bits explain as much of them as they can."""
     signs = _signs(torch, vocabulary)
     bits = torch.linalg.pinv(signs) @ tokens
-    return _TaughtRows(tags, bits, tokens - signs @ bits)
+    return bits, tokens - signs @ bits
 
 
-def _token_table(torch: Any, rows: Any, vocabulary: Vocabulary, taught: _TaughtRows) -> Any:
+def _token_table(torch: Any, pieces: Any, vocabulary: Vocabulary, taught: _TaughtRows) -> Any:
     """All rows of the vocabulary as one module: pieces are frozen, the rest is trained.
 
     A signature token is the signed sum of its bits' vectors plus a free part: every example teaches every bit.
@@ -246,18 +261,18 @@ def _token_table(torch: Any, rows: Any, vocabulary: Vocabulary, taught: _TaughtR
     class TokenTable(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.register_buffer("pieces", rows[: vocabulary.text_size].clone(), persistent=False)
+            self.register_buffer("pieces", pieces.clone(), persistent=False)
             self.register_buffer("signs", _signs(torch, vocabulary), persistent=False)
-            self.end = torch.nn.Parameter(rows[vocabulary.end].clone())
+            self.end = torch.nn.Parameter(pieces[vocabulary.end].clone())
             self.tags = torch.nn.Parameter(taught.tags.clone())
             self.bits = torch.nn.Parameter(taught.bits.clone())
             self.free = torch.nn.Parameter(taught.free.clone())
 
         def forward(self) -> Any:
             """Every row of the vocabulary: (vocabulary, width)."""
-            pieces = self.pieces.clone()
-            pieces[vocabulary.end] = self.end
-            return torch.cat([pieces, self.tags, self.signs @ self.bits + self.free])
+            text = self.pieces.clone()
+            text[vocabulary.end] = self.end
+            return torch.cat([text, self.tags, self.signs @ self.bits + self.free])
 
     return TokenTable()
 

@@ -1,7 +1,7 @@
 """Convert a trained Transformer (a Hugging Face folder) to the engine's format.
 
-`marian` (scratch) and `encoder-decoder` (a BERT-type encoder with an MBart decoder) with numpy alone; `bart`, `t5`
-and causal language models, which are always pretrained, by the engine's converters.
+`marian` (from scratch) with numpy alone; `bart`, `t5` and causal language models, which are always pretrained, by
+the engine's converters.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from cod3s.encode.weights import (
     Weights,
     ctranslate2_specs,
-    fill_bert_encoder,
     fill_joined,
     fill_linear,
     fill_norm,
@@ -28,7 +27,6 @@ from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, UNKNOWN
 
-_MBART_POSITION_OFFSET = 2  # MBart's learned positions start at row 2
 _SIX_BITS = 31  # levels on either side of zero
 
 
@@ -40,7 +38,7 @@ def convert_transformer(
     No decoder start token is set: the first token of every target prefix, a role's tag, starts the decoder.
     """
     config = read_json(folder / "config.json")
-    kinds = {"marian": _marian_spec, "encoder-decoder": _warm_spec, "bart": _bart_spec, "t5": _t5_spec}
+    kinds = {"marian": _marian_spec, "bart": _bart_spec, "t5": _t5_spec}
     if config.get("model_type") not in kinds:
         raise Cod3sError(f"{folder} holds a {config.get('model_type')!r} model, which cannot be exported")
     spec = kinds[config["model_type"]](folder, config)
@@ -122,39 +120,6 @@ def _bart_spec(folder: Path, config: dict[str, Any]) -> Any:
 def _t5_spec(folder: Path, config: dict[str, Any]) -> Any:
     model = quiet_transformers().T5ForConditionalGeneration.from_pretrained(folder)
     return require("ctranslate2.converters.transformers", "train").T5Loader().get_model_spec(model)
-
-
-def _warm_spec(folder: Path, config: dict[str, Any]) -> Any:
-    specs, weights = ctranslate2_specs(), read_weights(folder)
-    reader, writer = config["encoder"], config["decoder"]
-    encoder = specs.TransformerEncoderSpec(
-        reader["num_hidden_layers"],
-        reader["num_attention_heads"],
-        pre_norm=False,
-        activation=specs.Activation.GELU,
-        layernorm_embedding=True,
-    )
-    decoder = specs.TransformerDecoderSpec(
-        writer["decoder_layers"],
-        writer["decoder_attention_heads"],
-        pre_norm=True,
-        activation=specs.Activation.GELU,
-        layernorm_embedding=True,
-    )
-    encoder_weights = {
-        name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")
-    }
-    fill_bert_encoder(encoder, encoder_weights, reader)
-    decoder.scale_embeddings = False
-    table = weights["decoder.model.decoder.embed_tokens.weight"]
-    decoder.embeddings.weight = table
-    decoder.projection.weight = table
-    learned = weights["decoder.model.decoder.embed_positions.weight"]
-    decoder.position_encodings.encodings = learned[_MBART_POSITION_OFFSET:]
-    fill_norm(decoder.layernorm_embedding, weights, "decoder.model.decoder.layernorm_embedding")
-    fill_norm(decoder.layer_norm, weights, "decoder.model.decoder.layer_norm")
-    _fill_decoder_layers(decoder, weights, "decoder.model.decoder")
-    return specs.TransformerSpec(encoder, decoder)
 
 
 def _fill_decoder_layers(decoder: Any, weights: Weights, prefix: str) -> None:

@@ -1,4 +1,4 @@
-"""How a model reads a source: with its own tokenizer (warm, pretrained), the decoder's pieces, or as a prompt."""
+"""How a model reads a source: with a tokenizer of its own, the decoder's pieces, or as a prompt."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""The Transformer that is trained: Marian's architecture from scratch, or a small decoder on a sentence encoder.
+"""The Transformer that is trained from scratch, with Marian's architecture, from a shape and a vocabulary.
 
-Builds a torch module from a shape and a vocabulary. Needs the extra `train`.
+Needs the extra `train`.
 """
 
 import warnings
@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file
-from cod3s.model.shape import LAYER_NORM_EPSILON, Shape
-from cod3s.signatures import Code
+from cod3s.model.shape import Shape
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-
-
-def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int, encoder: Path | None = None) -> Any:
-    """A new model for `vocabulary`; warm shapes read with the pretrained encoder at `encoder` (default MiniLM)."""
-    torch = require("torch", "train")
-    torch.manual_seed(seed)
-    return _warm(shape, vocabulary, encoder or minilm_folder()) if shape.warm else _scratch(shape, vocabulary)
 
 
 def quiet_transformers() -> Any:
@@ -35,8 +26,9 @@ def quiet_transformers() -> Any:
     return transformers
 
 
-def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
-    """Marian: post-norm, ReLU, sinusoidal positions, the same embedding for source, target and output."""
+def build_transformer(shape: Shape, vocabulary: Vocabulary, *, seed: int) -> Any:
+    """A new model for `vocabulary`: post-norm, ReLU, sinusoidal positions, one table of tokens for everything."""
+    require("torch", "train").manual_seed(seed)
     transformers = quiet_transformers()
     config = transformers.MarianConfig(
         vocab_size=len(vocabulary),
@@ -61,42 +53,6 @@ def _scratch(shape: Shape, vocabulary: Vocabulary) -> Any:
     return transformers.MarianMTModel(config)
 
 
-def _warm(shape: Shape, vocabulary: Vocabulary, folder: Path) -> Any:
-    """A pretrained BERT-type encoder with a new pre-norm decoder (MBart's) on top."""
-    transformers = quiet_transformers()
-    encoder = transformers.BertModel.from_pretrained(
-        folder, add_pooling_layer=False, layer_norm_eps=LAYER_NORM_EPSILON
-    )
-    if encoder.config.hidden_size != shape.width or encoder.config.num_hidden_layers != shape.encoder_layers:
-        size = f"{encoder.config.num_hidden_layers} layers of {encoder.config.hidden_size}"
-        raise Cod3sError(
-            f"the encoder in {folder} has {size}, but the shape has {shape.encoder_layers} of {shape.width}"
-        )
-    config = transformers.MBartConfig(
-        vocab_size=len(vocabulary),
-        d_model=shape.width,
-        decoder_layers=shape.decoder_layers,
-        decoder_ffn_dim=shape.feed_forward,
-        decoder_attention_heads=shape.heads,
-        activation_function="gelu",
-        dropout=shape.dropout,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        scale_embedding=False,
-        init_std=shape.width**-0.5,  # not the 0.02 of models twice as wide: learns faster (docs/training.md)
-        max_position_embeddings=shape.max_tokens,
-        is_decoder=True,
-        add_cross_attention=True,
-        tie_word_embeddings=True,
-        **special_tokens(vocabulary),
-    )
-    decoder = transformers.MBartForCausalLM(config)
-    model = transformers.EncoderDecoderModel(encoder=encoder, decoder=decoder)
-    for name, value in special_tokens(vocabulary).items():
-        setattr(model.config, name, value)
-    return model
-
-
 def special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
     """The tag starts the decoder, so the start token of the config only fills the slot."""
     return {
@@ -106,57 +62,6 @@ def special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
         "decoder_start_token_id": vocabulary.pad,
         "forced_eos_token_id": None,  # type: ignore[dict-item]
     }
-
-
-def freeze(module: Any) -> None:
-    """Leave a part of a model as it is: no gradients, and no dropout, which would only add noise."""
-    torch = require("torch", "train")
-    module.requires_grad_(False)
-    for part in module.modules():
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
-
-
-def start_from_encoder(model: Any, vocabulary: Vocabulary, tokenizer: Any) -> None:
-    """Start each text piece of a warm decoder as the mean of the encoder's word pieces for the same letters."""
-    torch = require("torch", "train")
-    table = model.encoder.get_input_embeddings().weight
-    embedding = model.decoder.get_input_embeddings().weight
-    scale = embedding.std() / table.std()
-    with torch.no_grad():
-        for number, piece in enumerate(vocabulary.tokens[: vocabulary.text_size]):
-            same = tokenizer.token_to_id(piece)  # the encoder's pieces start as they are, ## and all
-            letters = piece.replace("▁", " ").strip()
-            ids = [same] if same else tokenizer.encode(letters, add_special_tokens=False).ids
-            if ids:
-                embedding[number] = scale * table[ids].mean(dim=0)
-
-
-def start_from_hyperplanes(model: Any, vocabulary: Vocabulary, code: Code) -> None:
-    """Start each signature token as the signed sum of its bits' hyperplanes: a sketch of the target's vector.
-
-    Only where tokens are positional (tokens shared by positions have no hyperplanes) and the decoder is
-    as wide as the vectors that were signed.
-    """
-    torch = require("torch", "train")
-    embedding = model.get_decoder().get_input_embeddings().weight
-    if not vocabulary.signature.positional or embedding.shape[1] != code.dim:
-        raise Cod3sError(
-            "signature tokens can start from hyperplanes only if they are positional and as wide as the vectors",
-            hint="add --no-hyperplane-start",
-        )
-    rows = torch.from_numpy(signature_sketches(vocabulary.signature, code)).to(embedding)
-    with torch.no_grad():
-        embedding[vocabulary.first_signature :] = embedding.std() * rows / rows.std()
-
-
-def signature_sketches(tokens: SignatureTokens, code: Code) -> npt.NDArray[np.float64]:
-    """For each token of `tokens.names()`, the sum of its hyperplanes, each with the sign of its bit."""
-    rows = []
-    for signs in bit_signs(tokens).astype(np.float64):
-        written = np.flatnonzero(signs)  # the bits of this token
-        rows.append(signs[written] @ code.planes[written])
-    return np.array(rows)
 
 
 def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:

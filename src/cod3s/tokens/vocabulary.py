@@ -1,19 +1,17 @@
 """Join text pieces, role tags and signature tokens, in this order, into a vocabulary."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from cod3s.errors import Cod3sError, SignatureError
-from cod3s.files.disk import existing_file, read_json, replaced_file, write_json
+from cod3s.files.disk import replaced_file
 from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
-from cod3s.tokens.pieces import most_used, open_pieces
+from cod3s.tokens.pieces import open_pieces
 
 UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
-_SPECIAL = {"[UNK]": UNKNOWN, "[SEP]": END, "[PAD]": PAD}  # their names in BERT-type tokenizers
 MAX_BITS_PER_TOKEN = 16  # more than 2^16 signature tokens per group would fill the embedding table
 
 
@@ -159,51 +157,3 @@ def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
         ) from error
     with replaced_file(path) as partial:
         partial.write_bytes(model.getvalue())
-
-
-def copy_pieces(tokenizer_file: Path, path: Path) -> None:
-    """Write the word pieces of a BERT-type tokenizer as text pieces: the same ids, our special names."""
-    content = read_json(existing_file(tokenizer_file))
-    _write_word_pieces(path, content, content["model"]["vocab"], content["added_tokens"])
-
-
-def choose_pieces(tokenizer_file: Path, sentences: Iterable[str], path: Path, size: int) -> None:
-    """Write as text pieces the `size` word pieces of a BERT-type tokenizer that are most common in the sentences.
-
-    ASCII letters, digits and marks are always kept, so that rarer words can be written piece by piece.
-    """
-    from tokenizers import Tokenizer
-
-    content = read_json(existing_file(tokenizer_file))
-    known: dict[str, int] = content["model"]["vocab"]
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
-    tokenizer.no_padding()
-    single = (name for name in known if name.isascii() and len(name.removeprefix("##")) == 1)
-    named = {number: name for name, number in known.items()}
-    common = (named[number] for number in most_used(tokenizer, sentences))
-    names = list(dict.fromkeys([*_SPECIAL, *single, *common]))[:size]
-    kept = {name: number for number, name in enumerate(sorted(names, key=known.__getitem__))}
-    added = [
-        {**token, "id": kept[token["content"]]} for token in content["added_tokens"] if token["content"] in kept
-    ]
-    _write_word_pieces(path, content, kept, added)
-
-
-def _write_word_pieces(
-    path: Path, content: dict[str, Any], vocabulary: Mapping[str, int], added: Sequence[dict[str, Any]]
-) -> None:
-    """Write a tokenizer's JSON with these pieces and our names for the special ones."""
-    model = {
-        **content["model"],
-        "vocab": {_SPECIAL.get(name, name): number for name, number in vocabulary.items()},
-        "unk_token": UNKNOWN,
-    }
-    renamed = [{**token, "content": _SPECIAL.get(token["content"], token["content"])} for token in added]
-    written = {
-        "model": model,
-        "added_tokens": renamed,
-        "post_processor": None,
-        "padding": None,
-        "truncation": None,
-    }
-    write_json(path, {**content, **written})

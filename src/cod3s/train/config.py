@@ -10,6 +10,8 @@ from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 from cod3s.options import check_options, find_name, option, seed_option, with_values
 
+DEFAULT_INIT = "default"
+"""The bundle in the package, as the option `init` names it."""
 SHARED_ROLES = ("plain", "sentence", "inverse")
 """Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
 model that plays `sentence` plays both."""
@@ -26,28 +28,28 @@ class TrainConfig:
     """A run from the same corpus and config ends with the same weights on the same machine."""
 
     shape: str = _model(
-        "warm",
-        "How deep and wide the models are; warm ones read with a pretrained sentence encoder.",
-        choices=SHAPES,
+        "causal",
+        "How deep and wide the models are; causal and pretrained ones are as --init says.",
+        choices=[name for name, shape in SHAPES.items() if not shape.warm],
     )
     init: str = _model(
-        "",
-        "Start from a pretrained model, which also sets the shape: a folder of a causal language model (Llama or "
-        "GPT-2 family), a bundle of one (`default` is the one in the package), or a folder or Hugging Face name "
-        "of a BART, T5 or Marian model.",
+        DEFAULT_INIT,
+        "Start from a pretrained model, which also sets the shape: a bundle of a causal language model (`default` "
+        "is the one in the package), a folder of one (Llama or GPT-2 family), or a folder or Hugging Face name of "
+        "a BART, T5 or Marian model.",
     )
     lora_rank: int = _model(
-        0, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
+        32, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
     )
     dropped_layers: tuple[int, ...] = _model(
         (), "Causal models: layers to leave out, counted from 0, separated by commas."
     )
     precision: Literal["float32", "bfloat16"] = _model(
-        "float32",
+        "bfloat16",
         "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster if the processor supports it.",
     )
     hidden: float = _data(
-        0.0, "The share of pairs that are also taught with their source hidden.", least=0, most=1
+        0.1, "The share of pairs that are also taught with their source hidden.", least=0, most=1
     )
     start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
     layout: Literal["shared", "separate"] = _model(
@@ -58,14 +60,9 @@ class TrainConfig:
         "The roles to learn, of plain, signature, sentence and inverse, each optionally followed by the share of "
         "the pairs that it sees per epoch: plain:0.5,sentence.",
     )
-    shares: tuple[float, ...] = ()  # in the order of roles, as --roles gives them; 1 each if empty
+    shares: tuple[float, ...] = (0.3, 1.0, 0.12)  # in the order of roles, as --roles gives them; 1 each if empty
     corpora: dict[str, float] = _data(  # noqa: RUF009 - makes a field
         dict, "The share of each corpus that an epoch sees, 1 if not named: blogs:0.5,essays:0."
-    )
-    pieces: Literal["own", "encoder", "common"] = _model(
-        "own",
-        "The text pieces to write with: learned from the corpus, the pretrained encoder's (no capitals), or "
-        "those of the encoder's that the corpus uses most.",
     )
     bits_per_token: int = _signature(
         4, "Bits per signature token: 1 as in the paper, or all bits as in its ablation.", least=1
@@ -74,29 +71,31 @@ class TrainConfig:
         True, "Each position of a signature has its own tokens; the paper uses the same ones everywhere."
     )
     hyperplane_start: bool = _signature(
-        True, "Start each signature token as the signed sum of its hyperplanes, not at random."
+        True, "Causal models: new signature tokens start from their hyperplanes, not at random."
     )
-    freeze_encoder: bool = _model(
-        False, "Leave the pretrained encoder unchanged, so that it can also sign answers."
-    )
-    learning_rate: float = _learning(1e-3, "The peak learning rate.", least=1e-12, most=10)
+    learning_rate: float = _learning(8e-4, "The peak learning rate.", least=1e-12, most=10)
     schedule: Literal["inverse_sqrt", "linear"] = _learning(
-        "inverse_sqrt", "How the rate falls: slowly as in the paper, or linearly to zero at the last step."
+        "linear", "How the rate falls: slowly as in the paper, or linearly to zero at the last step."
     )
-    warmup_steps: int = _learning(400, "Steps over which the rate rises to its peak.", least=0, most=10**9)
+    warmup_steps: int = _learning(
+        150,
+        "Steps over which the rate rises to its peak; if it falls linearly, at most a tenth of all steps.",
+        least=0,
+        most=10**9,
+    )
     label_smoothing: float = _learning(
-        0.1, "Share of the probability that is spread over all tokens.", least=0, most=0.99
+        0.0, "Share of the probability that is spread over all tokens.", least=0, most=0.99
     )
     clip: float = _learning(
         1.0, "The maximum length of a gradient; longer ones are scaled down.", least=1e-6, most=10**6
     )
     batch_tokens: int = _learning(
-        4096, "Tokens per step and process: of both sides, with padding.", least=1, most=10**9
+        1024, "Tokens per step and process: of both sides, with padding.", least=1, most=10**9
     )
     accumulate: int = _learning(
         1, "Batches per step: more make a step larger without more memory.", least=1, most=10**6
     )
-    epochs: int = _learning(10, "The maximum number of passes over the corpus.", least=1, most=10**6)
+    epochs: int = _learning(2, "The maximum number of passes over the corpus.", least=1, most=10**6)
     max_steps: int = _learning(
         0,
         "End after this many steps, where a linear schedule then reaches zero; 0 means after all epochs.",
@@ -104,7 +103,7 @@ class TrainConfig:
         most=10**9,
     )
     patience: int = _watching(
-        2,
+        1000,
         "Stop after this many validations without a better loss; the best weights are kept.",
         least=0,
         most=10**9,
@@ -123,10 +122,6 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.pieces != "own" and not SHAPES[self.shape].warm:
-            raise UsageError(
-                f"the shape {self.shape!r} has no pretrained encoder to take pieces from", hint="add --pieces own"
-            )
         for role in self.roles:
             find_name("role", role, ROLES)
         if SHAPES[self.shape].pretrained != bool(self.init):
@@ -147,7 +142,10 @@ class TrainConfig:
             if not 0 <= share <= 1:
                 raise UsageError(f"the share of the corpus {name!r} is {share}", hint="give it from 0 to 1")
         if self.start_run and self.init:
-            raise UsageError("a run starts from a pretrained model or from another run, not from both")
+            raise UsageError(
+                "a run starts from a pretrained model or from another run, not from both",
+                hint="name the preset of that run, such as --preset small",
+            )
 
     def share(self, role: str) -> float:
         """The share of the pairs that `role` sees in an epoch."""
@@ -167,65 +165,30 @@ class TrainConfig:
         return with_values(self, "training", values)
 
 
-_CAUSAL = TrainConfig(
-    shape="causal",
-    init="smollm2",
-    lora_rank=32,
-    precision="bfloat16",
-    hidden=0.1,
-    shares=(0.3, 1.0, 0.12),
-    learning_rate=8e-4,
-    schedule="linear",
-    warmup_steps=150,
-    label_smoothing=0.0,
-    batch_tokens=1024,
-    epochs=2,
-    evaluate_every=500,
-    patience=1000,
+# All weights of a seq2seq model are trained, on every pair in every role.
+_SEQ2SEQ = TrainConfig(
+    shape="small",
+    init="",
+    lora_rank=0,
+    precision="float32",
+    hidden=0.0,
+    shares=(),
+    hyperplane_start=False,
+    learning_rate=1e-3,
+    schedule="inverse_sqrt",
+    warmup_steps=400,
+    label_smoothing=0.1,
+    batch_tokens=4096,
+    epochs=10,
+    patience=2,
 )
 PRESETS = {
-    # What a small machine can afford: a pretrained encoder, four bits per token, one model for all roles.
-    "warm": TrainConfig(),
-    # A frozen encoder and a small decoder with the encoder's common pieces: four hours of one core with 220,000
-    # pairs. Small batches make many steps; each epoch, a role sees a share of pairs.
-    "frozen": TrainConfig(
-        shares=(0.14, 0.42, 0.06),
-        pieces="common",
-        freeze_encoder=True,
-        label_smoothing=0.0,
-        schedule="linear",
-        warmup_steps=300,
-        batch_tokens=720,
-        epochs=6,
-        evaluate_every=1000,
-    ),
-    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit per token, one model per role. The
-    # authors ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that
-    # here), and validated once per epoch of 10 million pairs.
-    "paper": TrainConfig(
-        shape="paper",
-        layout="separate",
-        roles=ROLES,
-        bits_per_token=1,
-        positional=False,
-        hyperplane_start=False,
-        learning_rate=5e-4,
-        warmup_steps=4000,
-        clip=0.1,
-        batch_tokens=38_752,
-        evaluate_every=2000,
-    ),
-    # From scratch and small, where no sentence encoder fits the language.
-    "small": TrainConfig(shape="small", hyperplane_start=False),
-    # A seq2seq model that somebody else trained, with tags and signature tokens added; --init names another one.
-    "pretrained": TrainConfig(
-        shape="pretrained", init="facebook/bart-base", hyperplane_start=False, learning_rate=1e-4
-    ),
-    # A causal language model that somebody else trained, adapted by LoRA; --init names its folder.
-    "causal": _CAUSAL,
-    # The bundle in the package: SmolLM2-135M, most of one epoch of 83,000 pairs, some 70 minutes of two cores
-    # (docs/measured/default-bundle.md).
-    "default": _CAUSAL.with_values(
+    # A causal language model, adapted by LoRA: the one in the package, or the one that --init names.
+    "causal": TrainConfig(),
+    # How the bundle in the package began: SmolLM2-135M (--init names its folder), most of one epoch of 83,000
+    # pairs, some 70 minutes of two cores (docs/measured/default-bundle.md).
+    "default": TrainConfig(
+        init="smollm2",
         shares=(0.12, 0.9, 0.04),
         hidden=0.06,
         epochs=1,
@@ -234,17 +197,34 @@ PRESETS = {
         evaluate_every=250,
         validate_pairs=100,
     ),
+    # Appendix B of the paper: fairseq's transformer_iwslt_de_en, one bit per token, one model per role. The
+    # authors ran two processes with 19,376 tokens each (fairseq counts the longer side, so it is twice that
+    # here), and validated once per epoch of 10 million pairs.
+    "paper": _SEQ2SEQ.with_values(
+        shape="paper",
+        layout="separate",
+        roles=ROLES,
+        bits_per_token=1,
+        positional=False,
+        learning_rate=5e-4,
+        warmup_steps=4000,
+        clip=0.1,
+        batch_tokens=38_752,
+        evaluate_every=2000,
+    ),
+    # From scratch and small, where no language model fits the language.
+    "small": _SEQ2SEQ,
+    # A seq2seq model that somebody else trained, with tags and signature tokens added; --init names another one.
+    "pretrained": _SEQ2SEQ.with_values(shape="pretrained", init="facebook/bart-base", learning_rate=1e-4),
     # Seconds, for tests.
-    "tiny": TrainConfig(
+    "tiny": _SEQ2SEQ.with_values(
         shape="tiny",
         roles=ROLES,
-        hyperplane_start=False,
         warmup_steps=20,
         batch_tokens=1024,
         evaluate_every=50,
         epochs=3,
     ),
-    "tiny-warm": TrainConfig(shape="tiny-warm", warmup_steps=20, batch_tokens=1024, evaluate_every=50, epochs=2),
 }
 
 

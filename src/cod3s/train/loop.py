@@ -107,15 +107,16 @@ def _is_over(state: Any, config: TrainConfig) -> bool:
 
 def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
     steps = max(1, batches // (config.accumulate * _processes()))
+    steps = min(steps, config.max_steps or steps)
     return transformers.TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
         per_device_eval_batch_size=1,
-        max_steps=min(steps, config.max_steps or steps),
+        max_steps=steps,
         gradient_accumulation_steps=config.accumulate,
         learning_rate=config.learning_rate,
         lr_scheduler_type=config.schedule,
-        warmup_steps=config.warmup_steps,
+        warmup_steps=min(config.warmup_steps, steps // 10) if config.schedule == "linear" else config.warmup_steps,
         adam_beta1=0.9,
         adam_beta2=0.98,
         optim="adamw_torch_fused",

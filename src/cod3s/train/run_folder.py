@@ -13,16 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cod3s.bundle import is_bundle
+from cod3s.bundle import default_bundle, is_bundle
 from cod3s.corpus.manifest import Manifest
-from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file, read_json, require_own, sha256, write_json
 from cod3s.model.pretrained import write_tokenizers
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.trimming import trim_byte_pieces
-from cod3s.tokens.vocabulary import choose_pieces, copy_pieces, train_pieces
-from cod3s.train.config import TrainConfig
+from cod3s.tokens.vocabulary import train_pieces
+from cod3s.train.config import DEFAULT_INIT, TrainConfig
 
 PIECES = "tokens.model"
 SOURCE_TOKENIZER = "source.json"
@@ -93,22 +92,24 @@ def forget_run(output: Path) -> None:
         (output / name).unlink(missing_ok=True)
 
 
+def start_folder(config: TrainConfig) -> Path:
+    """The folder of the causal language model that a run starts from."""
+    return default_bundle() if config.init == DEFAULT_INIT else Path(config.init)
+
+
 def write_pieces(config: TrainConfig, texts: Iterable[str], output: Path, templates: Sequence[str]) -> None:
     """Write the text pieces of the decoder: those of the run or the model it starts from, or new ones."""
     path, number = output / PIECES, SHAPES[config.shape].pieces
     if config.start_run:
         shutil.copyfile(existing_file(Path(config.start_run) / PIECES), path)
     elif SHAPES[config.shape].causal:
-        if is_bundle(Path(config.init)):
-            shutil.copyfile(existing_file(Path(config.init) / PIECES), path)
+        start = start_folder(config)
+        if is_bundle(start):
+            shutil.copyfile(existing_file(start / PIECES), path)
         else:
-            trim_byte_pieces(Path(config.init), _both_cases(texts, templates), path, number)
+            trim_byte_pieces(start, _both_cases(texts, templates), path, number)
     elif config.init:
         write_tokenizers(config.init, path, output / SOURCE_TOKENIZER)
-    elif config.pieces == "encoder":
-        copy_pieces(minilm_folder() / "tokenizer.json", path)
-    elif config.pieces == "common":
-        choose_pieces(minilm_folder() / "tokenizer.json", texts, path, number)
     else:
         train_pieces(texts, path, number)
 

@@ -1,4 +1,4 @@
-"""Build the network that training starts from: new, pretrained, or from another run."""
+"""Build the network that training starts from: new, pretrained, from a bundle or from another run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.bundle import is_bundle, open_vocabulary, read_facts
+from cod3s.bundle import BundleFacts, is_bundle, open_vocabulary, read_facts
 from cod3s.errors import Cod3sError
 from cod3s.model.causal import (
     Adaptation,
@@ -20,19 +20,14 @@ from cod3s.model.causal import (
     reopen_start,
 )
 from cod3s.model.pretrained import load_pretrained
-from cod3s.model.reader import Reader, connective_pieces
+from cod3s.model.reader import connective_pieces
 from cod3s.model.shape import SHAPES
-from cod3s.model.transformer import (
-    build_transformer,
-    freeze,
-    load_weights,
-    start_from_encoder,
-    start_from_hyperplanes,
-)
+from cod3s.model.transformer import build_transformer, load_weights
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import Signer, open_encoder
 from cod3s.tokens.vocabulary import Vocabulary
 from cod3s.train.config import TrainConfig
+from cod3s.train.run_folder import start_folder
 
 _SKETCH_TEXTS = 6000  # targets that show where the hyperplanes lie in a language model's embedding space
 
@@ -43,7 +38,6 @@ class StartingModel:
 
     config: TrainConfig
     vocabulary: Vocabulary
-    reader: Reader
     templates: dict[str, str]  # by relation
     code: Code
     encoder: str  # id of the encoder that signed the targets
@@ -58,12 +52,6 @@ class StartingModel:
             model = load_pretrained(config.init, self.vocabulary, seed=config.seed)
         else:
             model = build_transformer(shape, self.vocabulary, seed=config.seed)
-        if shape.warm:
-            start_from_encoder(model, self.vocabulary, self.reader.tokenizer)
-            if config.freeze_encoder:
-                freeze(model.encoder)
-        if config.hyperplane_start:
-            start_from_hyperplanes(model, self.vocabulary, self.code)
         if config.start_run:
             load_weights(model, Path(config.start_run) / member / "model")
         return model
@@ -75,7 +63,7 @@ class StartingModel:
         )
         connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
         return build_causal(
-            self._open_start(Path(config.init)),
+            self._open_start(start_folder(config)),
             self.vocabulary,
             adaptation,
             seed=config.seed,
@@ -92,20 +80,26 @@ class StartingModel:
             return open_start(folder, self.vocabulary)
         facts = read_facts(folder)
         names = {name for roles in facts.models.values() for name in roles.values()}
-        if len(names) > 1 or open_vocabulary(folder / "tokens.model", facts).tokens != self.vocabulary.tokens:
+        if len(names) > 1:
             raise Cod3sError(
-                f"the bundle {facts.name} has different relations, roles or signature tokens from this run",
-                hint="prepare and train with the same ones, or start from the model that the bundle started from",
+                f"the bundle {facts.name} has {len(names)} models, so it is not clear which one to start from",
+                hint="start from a bundle with one model for all roles",
             )
-        code, _ = load_code(folder / "code")
-        if not (
-            np.array_equal(code.planes, self.code.planes) and np.array_equal(code.thresholds, self.code.thresholds)
-        ):
-            raise Cod3sError(
-                f"the bundle {facts.name} signs with different hyperplanes from this corpus",
-                hint=f"prepare the corpus with --code {folder / 'code'} and the encoder {facts.encoder}",
-            )
-        return reopen_start(folder / "models" / names.pop())
+        return reopen_start(
+            folder / "models" / names.pop(),
+            open_vocabulary(folder / "tokens.model", facts),
+            same_signatures=self._signs_like(folder, facts),
+        )
+
+    def _signs_like(self, folder: Path, facts: BundleFacts) -> bool:
+        """Whether a signature means the same in this run as in a bundle."""
+        known, (code, _) = open_vocabulary(folder / "tokens.model", facts).signature, load_code(folder / "code")
+        return (
+            facts.encoder == self.encoder
+            and known == self.vocabulary.signature
+            and np.array_equal(code.planes, self.code.planes)
+            and np.array_equal(code.thresholds, self.code.thresholds)
+        )
 
     def _sketch(self, pieces: npt.NDArray[np.float32]) -> Sketches:
         """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""

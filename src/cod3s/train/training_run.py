@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
-from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.files.disk import read_json, replaced_folder, write_json
 from cod3s.files.locations import locate
@@ -119,16 +118,14 @@ class _Run:
         self._majority = _majority_by_relation(rows)
         self._vocabulary = _open_vocabulary(output, config, manifest, rows)
         templates = {name: relation.template for name, relation in manifest.relations.items()}
-        tokenizer = minilm_folder() / "tokenizer.json" if self._shape.warm else output / SOURCE_TOKENIZER
         readers = {
-            name: open_reader(self._shape, self._vocabulary, tokenizer, template)
+            name: open_reader(self._shape, self._vocabulary, output / SOURCE_TOKENIZER, template)
             for name, template in templates.items()
         }
         self._reader = next(iter(readers.values()))  # what an empty source is does not depend on relations
         self._start = StartingModel(
             config,
             self._vocabulary,
-            self._reader,
             templates,
             load_code(output / "code")[0],
             manifest.encoder or "",
