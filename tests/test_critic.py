@@ -15,7 +15,7 @@ import pytest
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus.questions import Question
 from cod3s.critic.examples import LabelledPair, corpus_examples, question_examples, verdict_examples
-from cod3s.critic.fitting import Fit, fit_critic, measure
+from cod3s.critic.fitting import THOROUGH_FEATURES, Fit, fit_critic, measure
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
@@ -188,6 +188,29 @@ def test_scores_that_are_known_are_not_computed_again(
     assert asked == ["signed", *judge.critic.parts]
 
 
+def test_given_pairs_are_judged_by_every_score(tiny_bundle: TinyBundle, fit: Fit, tmp_path: Path) -> None:
+    """Other weights for pairs that somebody gives than for what is written; figures come from held-out folds."""
+    plain = load(tiny_bundle.exact)
+    examples = corpus_examples(tiny_bundle.run.parent / "corpus", plain.encoder, limit=50, seed=1)
+    features = ("relevance", "words")
+    both = fit_critic(examples, plain.models, plain.signer, features=features, thorough=THOROUGH_FEATURES)
+    assert [*both.critic.weights] == [*features]
+    assert [*both.critic.thorough] == [*THOROUGH_FEATURES]
+    right = {row.data: row.accuracy for row in both.measured if not row.relation}
+    assert right["corpus, thoroughly"] > right["corpus"]
+    shutil.copytree(tiny_bundle.exact, tmp_path / "bundle")
+    generator = load(attached(tmp_path / "bundle", both.critic))
+    pair = Pair("effect", SOURCES[0], "the baker phoned a locksmith at home")
+    (given,) = generator.plausibility(pair.source, pair.relation, [pair.target])
+    quick = replace(both.critic, thorough={})
+    assert given == pytest.approx(float(generator.judge.thorough([pair])[0]), abs=1e-5)
+    assert given != pytest.approx(float(generator.judge([pair])[0]), abs=1e-5)
+    alone = load(attached(tmp_path / "bundle", quick))
+    assert alone.plausibility(pair.source, pair.relation, [pair.target]) == pytest.approx(
+        alone.judge([pair]), abs=1e-5
+    )
+
+
 def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
     pairs = [Pair("effect", source, "the baker phoned a locksmith at home") for source in SOURCES]
     judge = generator.judge
@@ -296,7 +319,7 @@ def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyB
     corpus = tiny_bundle.run.parent / "corpus"
     trained = here("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
     assert trained.returncode == 0, trained.stderr
-    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {"corpus"}
+    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {"corpus", "corpus, thoroughly"}
     attached = here("critic", "attach", "critic", "bundle")
     assert attached.returncode == 0, attached.stderr
     rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"

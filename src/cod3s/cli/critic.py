@@ -48,6 +48,13 @@ def train(
             help="The features to weigh, comma-separated; default: all except is_cause that the bundle can give."
         ),
     ] = "",
+    thorough: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Also fit weights for given pairs, which weigh every score, on this many of the verdicts.",
+        ),
+    ] = 4000,
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -61,7 +68,7 @@ def train(
     from dataclasses import asdict
 
     from cod3s.critic.examples import corpus_examples
-    from cod3s.critic.fitting import fit_critic
+    from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
     from cod3s.decode.generator import load
     from cod3s.decode.plausibility import save_critic
     from cod3s.files.disk import require_new
@@ -81,6 +88,8 @@ def train(
         generator.models,
         generator.signer,
         features=names,
+        thorough=_offered(THOROUGH_FEATURES, generator.facts) if thorough else (),
+        thorough_verdicts=thorough,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
     )
@@ -100,11 +109,17 @@ def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    more = (
+    return names or _offered(DEFAULT_FEATURES, facts)
+
+
+def _offered(features: Sequence[str], facts: "BundleFacts") -> Sequence[str]:
+    """These features, and those that the bundle can give."""
+    return (
+        *features,
         *(["verdict"] if facts.judges else []),
-        *(["is_known", "known", "known_overlap", "support"] if facts.known else []),
+        *(["is_known", "known", "known_overlap", "known_relevance", "support"] if facts.known else []),
+        *(["association"] if facts.associations else []),
     )
-    return names or (*DEFAULT_FEATURES, *more)
 
 
 def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
@@ -158,7 +173,7 @@ def score(
 
     generator = load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge
+    judge = generator.judge.thorough
     rows = _read_pairs(file, source_field, target_field, relation)
     with progress("pairs", None) as advance:
         while block := list(islice(rows, _BLOCK)):

@@ -11,6 +11,7 @@ import typer
 
 from cod3s import __version__
 from cod3s.cli import (
+    associate,
     bench,
     bins,
     critic,
@@ -82,6 +83,7 @@ _COMMANDS: Commands = (
     ("export", train.export, "run/ -o bundle/ --quantization int8"),
     ("refine", refine.refine, "bundle/ --verdicts read.tsv -o refined/"),
     ("remember", remember.remember, "bundle/ answers.tsv"),
+    ("associate", associate.associate, "bundle/ corpus/ --answers answers.tsv"),
     ("info", train.info, "bundle/"),
     ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
     ("sweep", evaluate.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),

@@ -138,7 +138,7 @@ def _critic_scores(
     source = table.text(source_field)
     generator = load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge
+    judge = generator.judge.thorough
 
     def scores(group: "Group") -> list[float]:
         pairs = [

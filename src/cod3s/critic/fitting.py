@@ -10,16 +10,18 @@ import numpy.typing as npt
 
 from cod3s.critic.examples import VERDICTS, LabelledPair
 from cod3s.decode.models import BundleModels
-from cod3s.decode.plausibility import GLANCED, Critic, Judge, logistic
+from cod3s.decode.plausibility import GLANCED, Critic, Judge
 from cod3s.errors import Cod3sError
+from cod3s.logistic import Numbers, fit_logistic, logistic
 from cod3s.metrics.pair_scores import choice_credits
 from cod3s.signatures.signer import Signer
 
-Numbers = npt.NDArray[np.float64]
-
 DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
+THOROUGH_FEATURES = ("plain_pmi", "plain_pmi_per_token", *DEFAULT_FEATURES[2:])
+"""What the critic of given pairs weighs, besides what the bundle can give."""
 GLANCE = "known answers, at a glance"
 """The name of the verdicts on known answers where no model is asked."""
+_THOROUGHLY = ", thoroughly"
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
@@ -55,6 +57,8 @@ def fit_critic(
     signer: Signer,
     *,
     features: Sequence[str] = DEFAULT_FEATURES,
+    thorough: Sequence[str] = (),
+    thorough_verdicts: int = 4000,
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Fit:
@@ -62,6 +66,8 @@ def fit_critic(
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
     first of all, so they count as much as ten other sets. Sources that are known count as if they were not.
+    Given pairs are judged by the features `thorough`, if any, whose weights come from all questions and from this
+    many verdicts; there, verdicts count as much as any other set.
     """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
@@ -92,7 +98,30 @@ def fit_critic(
         probabilities = _held_out(glanced, labels[known], data[known], folds[known])
         read = [replace(examples[row], data=GLANCE) for row in np.flatnonzero(known).tolist()]
         measured += measure(read, probabilities)
+    if thorough:
+        chosen = _some_verdicts(examples, thorough_verdicts, seed)
+        judge = Judge(
+            replace(unfitted, weights=dict.fromkeys(thorough, 0.0)),
+            models,
+            signer,
+            leave_out=True,
+            likelihoods=True,
+        )
+        rows, labels, data = judge.features([examples[n].pair for n in chosen]), labels[chosen], data[chosen]
+        weights, bias = _fit(rows, labels, data, verdicts=1.0)
+        critic = replace(critic, thorough=dict(zip(thorough, weights.tolist(), strict=True)), thorough_bias=bias)
+        probabilities = _held_out(rows, labels, data, folds[chosen], verdicts=1.0)
+        measured += measure(
+            [replace(examples[n], data=examples[n].data + _THOROUGHLY) for n in chosen], probabilities
+        )
     return Fit(critic, measured, _reliability(held_out, labels))
+
+
+def _some_verdicts(examples: Sequence[LabelledPair], number: int, seed: int) -> list[int]:
+    """Rows of all examples that are not verdicts, and of so many verdicts: scoring each of them takes time."""
+    verdicts = [row for row, example in enumerate(examples) if example.data == VERDICTS]
+    drawn = np.random.default_rng(seed).permutation(verdicts)[:number].tolist()
+    return sorted([*drawn, *(row for row, example in enumerate(examples) if example.data != VERDICTS)])
 
 
 def _known_verdicts(rows: Numbers, data: npt.NDArray[np.str_], features: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -103,13 +132,19 @@ def _known_verdicts(rows: Numbers, data: npt.NDArray[np.str_], features: Sequenc
     return known
 
 
-def _held_out(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_], folds: npt.NDArray[np.int64]) -> Numbers:
+def _held_out(
+    rows: Numbers,
+    labels: Numbers,
+    data: npt.NDArray[np.str_],
+    folds: npt.NDArray[np.int64],
+    verdicts: float = _VERDICTS_COUNT,
+) -> Numbers:
     """The probability of each example, by a fit on the other folds."""
     probabilities = np.empty(len(rows))
     for fold in range(_FOLDS):
         apart = folds == fold
         if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
+            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart], verdicts)
             probabilities[apart] = logistic(rows[apart] @ weights + bias)
     return probabilities
 
@@ -157,16 +192,18 @@ def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     return np.array([by_question[question] for question in questions])
 
 
-def _shares(data: Sequence[str]) -> Numbers:
-    """How much each example counts, 1 on average: equal in sum for every set of data, but more for verdicts."""
+def _shares(data: Sequence[str], verdicts: float) -> Numbers:
+    """How much each example counts, 1 on average: equal in sum for every set of data, but `verdicts` for those."""
     counts = Counter(data)
-    parts = {name: _VERDICTS_COUNT if name == VERDICTS else 1.0 for name in counts}
+    parts = {name: verdicts if name == VERDICTS else 1.0 for name in counts}
     scale = len(data) / sum(parts.values())
     return np.array([scale * parts[name] / counts[name] for name in data])
 
 
-def _fit(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
-    """Weights and bias of a logistic regression, by Newton's method on standardised features.
+def _fit(
+    rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_], verdicts: float = _VERDICTS_COUNT
+) -> tuple[Numbers, float]:
+    """Weights and bias of a logistic regression, on standardised features.
 
     Every set of data has a bias of its own: half of all alternatives are right, but fewer answers. The critic gets
     the bias of the verdicts, or else the mean of all.
@@ -176,16 +213,8 @@ def _fit(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Nu
     names = sorted(set(data.tolist()))
     sets = (data[:, None] == np.array(names)).astype(np.float64)  # (examples, sets)
     design = np.column_stack([(rows - centre) / spread, sets])
-    penalty = np.diag([*np.full(rows.shape[1], _SHRINK), *np.full(len(names), 1e-6)])
-    shares = _shares(data.tolist())
-    weights = np.zeros(design.shape[1])
-    for _ in range(50):
-        p = logistic(design @ weights)
-        gradient = design.T @ (shares * (p - labels)) + penalty @ weights
-        step = np.linalg.solve(design.T @ (design * (shares * p * (1 - p))[:, None]) + penalty, gradient)
-        weights = weights - step
-        if np.abs(step).max() < 1e-8:
-            break
+    penalty = np.array([*np.full(rows.shape[1], _SHRINK), *np.full(len(names), 1e-6)])
+    weights = fit_logistic(design, labels, penalty, _shares(data.tolist(), verdicts))
     scaled, biases = weights[: -len(names)] / spread, weights[-len(names) :]
     bias = biases[names.index(VERDICTS)] if VERDICTS in names else biases.mean()
     return scaled, float(bias - scaled @ centre)

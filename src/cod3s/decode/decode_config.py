@@ -32,9 +32,10 @@ class DecodeConfig:
         flags=("-k",),
     )
 
-    signature_search: Literal["beam", "exact"] = _stage_1(
+    signature_search: Literal["beam", "exact", "head"] = _stage_1(
         "beam",
-        "How signatures are searched: with a beam as in the paper, or exactly: the true best of all 2^bits.",
+        "How signatures are inferred: by the model with a beam as in the paper, or exactly (the true best of all "
+        "2^bits); or by a head on the source's vector, which takes no time, if the bundle has one.",
     )
     signature_beam: int = _stage_1(100, "How many signatures are searched for and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
@@ -155,8 +156,8 @@ class DecodeConfig:
 
     @property
     def needs_encoder(self) -> bool:
-        """Whether answers have to be signed."""
-        return self.check or self.by_signature
+        """Whether answers have to be signed, or sources embedded."""
+        return self.check or self.by_signature or self.signature_search == "head"
 
     @property
     def recalls(self) -> bool:

@@ -275,7 +275,7 @@ class Generator:
         self.require_relation(relation)
         source = check_source(source)
         pairs = [Pair(relation, source, check_source(target)) for target in targets]
-        probabilities: list[float] = self.judge(pairs).tolist()
+        probabilities: list[float] = self.judge.thorough(pairs).tolist()
         return probabilities
 
     def __repr__(self) -> str:

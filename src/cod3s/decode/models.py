@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files, require_weights
+from cod3s.decode.association import Association, load_association
 from cod3s.decode.known_answers import KnownAnswers, load_known
+from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, Request
@@ -17,9 +19,24 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.seq2seq_engine import Seq2SeqEngine
 from cod3s.model.shape import SHAPES
+from cod3s.signatures.head import SignatureHead, load_head
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 AUTO = "auto"
+ASSOCIATIONS = "associations"
+"""The folder of what vectors say about answers, in a bundle."""
+PairScorer = Callable[[Vectors, Vectors], Vectors]
+"""Scores the vectors of sources and of their targets, row by row."""
+
+
+def head_file(relation: str) -> str:
+    """The name of the file that infers signatures of a relation's targets."""
+    return f"head-{relation}.npy"
+
+
+def association_file(relation: str) -> str:
+    """The name of the file that says how well targets of a relation go with its sources."""
+    return f"association-{relation}.npy"
 
 
 class Words(Protocol):
@@ -88,6 +105,10 @@ class Models(Protocol):
         """p(signature given source)."""
         ...
 
+    def head(self, relation: str) -> SignatureHead | None:
+        """What infers signatures from the source's vector; None if there is nothing of the kind."""
+        ...
+
     def sentence(self, relation: str) -> RoleModel:
         """p(signature + target given source)."""
         ...
@@ -118,6 +139,7 @@ class BundleModels:
         self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
         self._open_engine = open_engine
         self._engines: dict[str, Engine] = {}
+        self._associations: dict[Path, Association] = {}
 
     @property
     def label(self) -> str:
@@ -153,6 +175,31 @@ class BundleModels:
     def signature(self, relation: str) -> RoleModel:
         """p(signature given source): the role `signature`, or else the beginning of what `sentence` writes."""
         return self._find(relation, "signature") or self._need(relation, "sentence")
+
+    def head(self, relation: str) -> SignatureHead | None:
+        path = self.folder / self.facts.associations / head_file(relation)
+        return load_head(path, self.facts.bits) if self.facts.associations and path.is_file() else None
+
+    def association(self, relation: str) -> PairScorer | None:
+        """How well vectors of sources and of their targets go together; None if that was not learned.
+
+        One association serves a relation and its inverse, which reads it backwards.
+        """
+        if not self.facts.associations:
+            return None
+        folder = self.folder / self.facts.associations
+        if (path := folder / association_file(relation)).is_file():
+            return self._association(path)
+        inverse = self.facts.relations.get(relation, {}).get("inverse", "")
+        if inverse and (path := folder / association_file(inverse)).is_file():
+            association = self._association(path)
+            return lambda sources, targets: association(targets, sources)
+        return None
+
+    def _association(self, path: Path) -> Association:
+        if path not in self._associations:
+            self._associations[path] = load_association(path)
+        return self._associations[path]
 
     def inverse(self, relation: str) -> RoleModel | None:
         return self._find(relation, "inverse")

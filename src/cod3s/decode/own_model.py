@@ -152,6 +152,9 @@ class _OwnModels:
     def sentence(self, relation: str) -> RoleModel:
         return self.writer
 
+    def head(self, relation: str) -> None:
+        return None
+
     def inverse(self, relation: str) -> None:
         return None
 

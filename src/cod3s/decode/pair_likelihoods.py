@@ -30,8 +30,9 @@ class PairScores:
     p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
     log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
     target is a known answer to, `known_overlap` how many content words the two share in the same order,
-    `known_relevance` the cosine of the target to that source, and `support` how similar the target is to known
-    answers to other sources. None if a model is missing. Each length counts tokens and the end.
+    `known_relevance` the cosine of the target to that source, `support` how similar the target is to known
+    answers to other sources, and `association` how well the vectors of the two go together. None if a model is
+    missing. Each length counts tokens and the end.
     """
 
     relevance: float
@@ -47,6 +48,7 @@ class PairScores:
     known_overlap: float | None = None
     known_relevance: float | None = None
     support: float | None = None
+    association: float | None = None
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 

@@ -7,12 +7,11 @@ p(text) alone is what the plain role gives when it reads nothing, as models lear
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.known_answers import Recalled
@@ -21,6 +20,7 @@ from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
 from cod3s.files.disk import read_json, write_json
+from cod3s.logistic import Numbers, logistic
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, words
 
@@ -31,11 +31,14 @@ _LIKELIHOODS = ("forward", "target_alone", "backward", "source_alone", "signed")
 """The parts that are not computed for known answers: how similar their source is says more, at no cost."""
 _RECALLED = 64
 """Sources whose known answers are kept for a while: writing asks for them first, and judging again."""
-Numbers = npt.NDArray[np.float64]
 
 
 def _pmi(scores: PairScores) -> float:
     return ((scores.signed or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
+
+
+def _plain_pmi(scores: PairScores) -> float:
+    return ((scores.forward or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
 
 
 def _backward_pmi(scores: PairScores) -> float:
@@ -65,10 +68,16 @@ FEATURES = {
     "pmi_per_token": Feature(
         lambda _, scores: _pmi(scores) / max(1, scores.target_length), ("signed", "target_alone")
     ),
+    # The same without the signature, which costs another pass
+    "plain_pmi": Feature(lambda _, scores: _plain_pmi(scores), ("forward", "target_alone")),
+    "plain_pmi_per_token": Feature(
+        lambda _, scores: _plain_pmi(scores) / max(1, scores.target_length), ("forward", "target_alone")
+    ),
     "backward_pmi": Feature(lambda _, scores: _backward_pmi(scores), ("backward", "source_alone")),
     # How ordinary the target is
     "target_alone": Feature(lambda _, scores: scores.target_alone or 0.0, ("target_alone",)),
     # What an encoder and word counts say
+    "association": Feature(lambda _, scores: scores.association or 0.0, ("association",)),
     "relevance": Feature(lambda _, scores: scores.relevance),
     "words": Feature(lambda pair, _: float(len(words(pair.target)))),
     "overlap": Feature(lambda pair, _: _overlap(pair)),
@@ -100,11 +109,18 @@ class Critic:
     glance_bias: float = 0.0
     # For sentences that are written beside known answers: the best of many, they seem better than they are
     written_floor: float = 0.0
+    # For pairs that somebody gives to be judged, if there is time for every score
+    thorough: Mapping[str, float] = field(default_factory=dict)
+    thorough_bias: float = 0.0
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The scores of a pair that its features need."""
         return tuple(dict.fromkeys(part for name in self.weights for part in FEATURES[name].parts))
+
+    def made_thorough(self) -> "Critic":
+        """The critic of given pairs; the same one if it has no weights of that kind."""
+        return replace(self, weights=self.thorough, bias=self.thorough_bias) if self.thorough else self
 
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
@@ -119,11 +135,6 @@ def feature_rows(
         [FEATURES[name].value(pair, score) for name in names] for pair, score in zip(pairs, scores, strict=True)
     ]
     return np.array(rows, dtype=np.float64).reshape(len(pairs), len(names))
-
-
-def logistic(log_odds: Numbers) -> Numbers:
-    """Log-odds as probabilities."""
-    return 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
 
 
 def save_critic(folder: Path, critic: Critic) -> None:
@@ -141,11 +152,12 @@ def load_critic(folder: Path) -> Critic:
         content.pop("format")
         critic = Critic(**content)
         floors = (critic.floor, critic.written_floor)
-        given = [*critic.weights.values(), critic.bias, *floors, *critic.glance.values(), critic.glance_bias]
-        numbers = np.array(given, dtype=np.float64)
+        weights = [*critic.weights.values(), *critic.glance.values(), *critic.thorough.values()]
+        biases = [critic.bias, critic.glance_bias, critic.thorough_bias]
+        numbers = np.array([*weights, *biases, *floors], dtype=np.float64)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
-    if unknown := sorted(set(critic.weights) - set(FEATURES)):
+    if unknown := sorted({*critic.weights, *critic.thorough} - set(FEATURES)):
         raise BundleError(
             f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s, or fit it again"
         )
@@ -159,8 +171,19 @@ def load_critic(folder: Path) -> Critic:
 class Judge:
     """A critic together with the models and the signer that its features come from."""
 
-    def __init__(self, critic: Critic, models: BundleModels, signer: Signer, *, leave_out: bool = False) -> None:
-        """`leave_out` judges pairs as if their own sources were not among the known ones."""
+    def __init__(
+        self,
+        critic: Critic,
+        models: BundleModels,
+        signer: Signer,
+        *,
+        leave_out: bool = False,
+        likelihoods: bool = False,
+    ) -> None:
+        """`leave_out` judges pairs as if their own sources were not among the known ones.
+
+        `likelihoods` are computed for known answers, too.
+        """
         if "verdict" in critic.weights and not models.facts.judges:
             raise BundleError(
                 f"the critic asks {models.label} for its verdict, which it has not learned to give",
@@ -171,11 +194,22 @@ class Judge:
                 f"the critic asks {models.label} for known answers, which it does not have",
                 hint="add them with `cod3s remember`, or fit the critic again",
             )
+        if "association" in critic.parts and not models.facts.associations:
+            raise BundleError(
+                f"the critic asks {models.label} what goes with what, which it has not learned",
+                hint="let it learn with `cod3s associate`, or fit the critic again",
+            )
         self.critic = critic
         self.signer = signer
-        self._likelihoods, self._known = BundleLikelihoods(models), models.known
-        self._leave_out = leave_out
+        self._models, self._known = models, models.known
+        self._leave_out, self._skipped = leave_out, () if likelihoods else _LIKELIHOODS
         self._recalled = lru_cache(_RECALLED)(self._recall)
+
+    @cached_property
+    def thorough(self) -> "Judge":
+        """Judges pairs that somebody gives, with every score that its critic can weigh."""
+        critic = self.critic.made_thorough()
+        return Judge(critic, self._models, self.signer, leave_out=self._leave_out, likelihoods=True)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
         """How plausible each pair is; equal pairs are scored once."""
@@ -203,17 +237,17 @@ class Judge:
     def _features(
         self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
     ) -> Numbers:
-        scores = self._with_known(pairs, scores, vectors)
+        scores = self._with_associations(pairs, self._with_known(pairs, scores, vectors), vectors)
         rows_by_missing: dict[tuple[str, ...], list[int]] = {}
         for row, score in enumerate(scores):
-            parts = [part for part in self.critic.parts if not score.known or part not in _LIKELIHOODS]
+            parts = [part for part in self.critic.parts if not score.known or part not in self._skipped]
             missing = tuple(part for part in parts if getattr(score, part) is None)
             rows_by_missing.setdefault(missing, []).append(row)
-        complete = list(scores)
+        complete, likelihoods = list(scores), BundleLikelihoods(self._models)
         for missing, rows in rows_by_missing.items():
             unscored = [pairs[row] for row in rows]
             signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
-            for row, score in zip(rows, self._likelihoods.score_pairs(unscored, missing, signatures), strict=True):
+            for row, score in zip(rows, likelihoods.score_pairs(unscored, missing, signatures), strict=True):
                 given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
                 complete[row] = replace(
                     score,
@@ -254,9 +288,9 @@ class Judge:
             recalled = self._recalled(pair.source, pair.relation)
             support = recalled.support(pair.target, vectors[pair.target])
             if answer := recalled.find(pair.target):
-                row = PairScores(
-                    0.0,
-                    verdict=score.verdict,
+                unskipped = {name: value for name, value in asdict(score).items() if name not in self._skipped}
+                row = replace(
+                    PairScores(**unskipped),
                     known=answer.similarity,
                     known_overlap=answer.overlap,
                     known_relevance=answer.known_relevance,
@@ -264,6 +298,22 @@ class Judge:
             else:
                 row = replace(score, known=0.0)
             rows.append(replace(row, support=support))
+        return rows
+
+    def _with_associations(
+        self, pairs: Sequence[Pair], scores: Sequence[PairScores], vectors: Mapping[str, Vectors]
+    ) -> Sequence[PairScores]:
+        """The scores with what vectors say about the two sides."""
+        if "association" not in self.critic.parts:
+            return scores
+        rows = list(scores)
+        for relation in dict.fromkeys(pair.relation for pair in pairs):
+            chosen = [row for row, pair in enumerate(pairs) if pair.relation == relation]
+            if score := self._models.association(relation):
+                sources = np.array([vectors[pairs[row].source] for row in chosen])
+                targets = np.array([vectors[pairs[row].target] for row in chosen])
+                for row, value in zip(chosen, score(sources, targets).tolist(), strict=True):
+                    rows[row] = replace(rows[row], association=value)
         return rows
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:

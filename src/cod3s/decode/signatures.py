@@ -23,18 +23,19 @@ from cod3s.decode.rerank import (
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.records import Bin, ChosenSignature, Hypothesis
 from cod3s.signatures import from_text, keep_apart
+from cod3s.signatures.signer import Signer
 from cod3s.unsuitable import presentable
 
 _EXPANDED_TOGETHER = 32  # prefixes of a source: more fill the engine better, but expand some in vain
 
 
 def choose_signatures(
-    models: Models, batch: Batch, taken: Sequence[Sequence[str]] | None = None
+    models: Models, batch: Batch, taken: Sequence[Sequence[str]] | None = None, signer: Signer | None = None
 ) -> list[list[ChosenSignature]]:
     """For each source, the signatures that its user wants, or else the inferred ones; with their bins.
 
-    `taken` are signatures that have their answers already: the inferred ones make them up to k, and lie apart from
-    them, too.
+    A head needs the `signer`, which embeds the sources. `taken` are signatures that have their answers already:
+    the inferred ones make them up to k, and lie apart from them, too.
     """
     taken = taken or [()] * len(batch.sources)
     inferred = [
@@ -50,7 +51,7 @@ def choose_signatures(
     chosen = [[_wanted(signature, bits) for signature in dict.fromkeys(wanted or ())] for wanted in batch.wanted]
     if inferred:
         sources = [batch.sources[position] for position in inferred]
-        rows = find_signatures(models.signature(batch.relation), sources, batch.config)
+        rows = infer_signatures(models, batch.relation, sources, batch.config, signer)
         rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
         for position, ranking in zip(inferred, rankings, strict=True):
             remarks = batch.remarks[position]
@@ -58,9 +59,42 @@ def choose_signatures(
     return with_bins(models, batch, chosen)
 
 
+def infer_signatures(
+    models: Models, relation: str, sources: Sequence[str], config: DecodeConfig, signer: Signer | None
+) -> list[list[Hypothesis]]:
+    """The n best signatures of each source, likeliest first, by the head or by the model."""
+    model = models.signature(relation)
+    if config.signature_search != "head":
+        return find_signatures(model, sources, config)
+    head = models.head(relation)
+    if head is None or signer is None:
+        raise BundleError(
+            f"{models.label} has no head that infers signatures of {relation!r}",
+            hint="choose --signature-search beam, or learn one with `cod3s associate`",
+        )
+    if head.dim != signer.encoder.dim:
+        raise BundleError(
+            f"the head of {models.label} reads vectors of {head.dim} numbers, not {signer.encoder.dim}",
+            hint="learn it again with `cod3s associate`",
+        )
+    number, length = _best(model, config), len(model.words.signature.groups)
+    return [
+        [
+            Hypothesis(tuple(model.words.encode_signature(signature)), log_prob, length)
+            for signature, log_prob in head.likeliest(vector, number)
+        ]
+        for vector in signer.vectors(sources)
+    ]
+
+
+def _best(model: RoleModel, config: DecodeConfig) -> int:
+    possible: int = 2**model.words.signature.bits
+    return min(max(config.signature_beam, config.bins), possible)
+
+
 def find_signatures(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """The n best signatures of each source, likeliest first, by `config.signature_search`."""
-    best = min(max(config.signature_beam, config.bins), 2**model.words.signature.bits)
+    """The n best signatures of each source that the model finds, by beam or exactly, likeliest first."""
+    best = _best(model, config)
     if config.signature_search == "exact":
         return _search_exactly(model, sources, best)
     return _search_by_beam(model, sources, best)

@@ -48,7 +48,7 @@ def answer_in_two_stages(
     known = [[answer for _, answer in [*first, *more]] for first, more in zip(seen, judged, strict=True)]
     if all(choice.has_all for choice in choices):
         return known
-    chosen = choose_signatures(models, batch, [choice.answered for choice in choices])
+    chosen = choose_signatures(models, batch, [choice.answered for choice in choices], signer)
     bins = rank_sentences(models, batch, write_sentences(models, batch, chosen, judge), judge)
     rows = [
         [*known[position], *choice.answers(chosen[position], bins[position], recalled[position])]
@@ -80,7 +80,7 @@ def stream_two_stages(
     if choice.has_all:
         return
     yield StageStarted("choosing bins")
-    (chosen,) = choose_signatures(models, batch, [choice.answered])
+    (chosen,) = choose_signatures(models, batch, [choice.answered], signer)
     missing = config.k - len(choice.answered)
     spare = batch.wanted[0] is None and len(chosen) > missing  # which bins give answers is known at the end
     if not spare:

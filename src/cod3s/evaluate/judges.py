@@ -30,6 +30,12 @@ class Judges:
     code: Code | None = None  # for vectors of `encoder`
     model: Likelihoods | None = None
     judge: Judge | None = None  # the bundle's critic
+
+    @property
+    def thorough_judge(self) -> Judge | None:
+        """The critic of alternatives, which somebody gives."""
+        return self.judge and self.judge.thorough
+
     templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
     settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
