@@ -4,9 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.float32]
 
 _STEPS = 50
 _SMALL = 1e-8  # a step that changes no weight by more ends the search
+_NO_MATTER = 1e-3  # the same where weights are rounded anyway
 
 
 def logistic(log_odds: Numbers) -> Numbers:
@@ -14,19 +16,36 @@ def logistic(log_odds: Numbers) -> Numbers:
     return 1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))
 
 
-def fit_logistic(design: Numbers, labels: Numbers, penalty: Numbers, shares: Numbers | None = None) -> Numbers:
+def fit_logistic(design: Numbers, labels: Numbers, penalty: Numbers, shares: Numbers) -> Numbers:
     """The weights of each column of `design` (rows, columns), by Newton's method.
 
     `labels` are 0 or 1, `penalty` is that on the square of each weight, and `shares` say how much each row counts.
     """
     weights = np.zeros(design.shape[1])
-    counted = np.ones(len(labels)) if shares is None else shares
     for _ in range(_STEPS):
         p = logistic(design @ weights)
-        gradient = design.T @ (counted * (p - labels)) + penalty * weights
-        curvature = design.T @ (design * (counted * p * (1 - p))[:, None]) + np.diag(penalty)
+        gradient = design.T @ (shares * (p - labels)) + penalty * weights
+        curvature = design.T @ (design * (shares * p * (1 - p))[:, None]) + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         weights = weights - step
         if np.abs(step).max() < _SMALL:
+            break
+    return weights
+
+
+def fit_large_logistic(design: Vectors, labels: Numbers, penalty: Numbers, gram: Numbers) -> Numbers:
+    """The same for many rows that count the same, with `gram`, the product of the design with itself.
+
+    The curvature is never more than a quarter of that, so steps by it never go too far; they are more, and each
+    costs only two passes over the design.
+    """
+    weights = np.zeros(design.shape[1])
+    inverse = np.linalg.inv(gram / 4 + np.diag(penalty))
+    for _ in range(_STEPS):
+        p = logistic((design @ weights.astype(design.dtype)).astype(np.float64))
+        gradient = (design.T @ (p - labels).astype(design.dtype)).astype(np.float64) + penalty * weights
+        step = inverse @ gradient
+        weights = weights - step
+        if np.abs(step).max() < _NO_MATTER:
             break
     return weights

@@ -177,8 +177,8 @@ def _learn_head(
     pairs: PairVectors, sign: Callable[[Vectors], Bits], progress: Progress
 ) -> tuple[SignatureHead, HeadFigures]:
     bits, apart = sign(pairs.targets.astype(np.float32)), _held_out(len(pairs))
-    head = fit_head(pairs.sources[~apart].astype(np.float64), bits[~apart], progress)
-    inferred = share_inferred(head, pairs.sources[apart].astype(np.float64), bits[apart])
+    head = fit_head(pairs.sources[~apart].astype(np.float32), bits[~apart], progress)
+    inferred = share_inferred(head, pairs.sources[apart].astype(np.float32), bits[apart])
     shares = bits[apart].mean(axis=0)
     return head, HeadFigures(len(pairs), inferred, float(np.maximum(shares, 1 - shares).mean()))
 

@@ -32,10 +32,10 @@ class DecodeConfig:
         flags=("-k",),
     )
 
-    signature_search: Literal["beam", "exact", "head"] = _stage_1(
-        "beam",
+    signature_search: Literal["auto", "beam", "exact", "head"] = _stage_1(
+        "auto",
         "How signatures are inferred: by the model with a beam as in the paper, or exactly (the true best of all "
-        "2^bits); or by a head on the source's vector, which takes no time, if the bundle has one.",
+        "2^bits); or by a head on the source's vector, which takes no time. auto is head if the bundle has one.",
     )
     signature_beam: int = _stage_1(100, "How many signatures are searched for and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
@@ -191,6 +191,7 @@ ONE_STAGE = (
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
 PAPER = DecodeConfig(
+    signature_search="beam",
     rerank_signatures="mmi",
     beam=40,
     rerank_sentences="mmi",

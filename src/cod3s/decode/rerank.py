@@ -101,16 +101,8 @@ def decide_auto(
 
     Raises an error if MMI is asked for and its model is missing. Signatures that a user asks for are not ranked.
     """
-    values: dict[str, str | float] = {}
     remarks: list[str] = []
-    if config.rerank_signatures in ("auto", "mmi") and signatures_wanted:
-        values["rerank_signatures"] = "none"
-    elif config.rerank_signatures == "mmi":
-        need_inverse(models, relation)
-    elif config.rerank_signatures == "auto" and models.has_critic:
-        values["rerank_signatures"] = "none"
-    elif config.rerank_signatures == "auto":
-        values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
+    values: dict[str, str | float] = {**_decide_stage_1(models, relation, config, signatures_wanted, remarks)}
     if config.rerank_sentences == "critic" and not models.has_critic:
         raise BundleError(
             f"{models.label} has no critic",
@@ -130,6 +122,24 @@ def decide_auto(
     if config.faithful == "auto":
         values["faithful"] = "weigh" if models.has_encoder else "none"
     return config.with_values(**values), remarks
+
+
+def _decide_stage_1(
+    models: Models, relation: str, config: DecodeConfig, signatures_wanted: bool, remarks: list[str]
+) -> dict[str, str]:
+    values = {}
+    if config.signature_search == "auto":
+        by_head = not signatures_wanted and models.has_encoder and models.head(relation) is not None
+        values["signature_search"] = "head" if by_head else "beam"
+    if config.rerank_signatures in ("auto", "mmi") and signatures_wanted:
+        values["rerank_signatures"] = "none"
+    elif config.rerank_signatures == "mmi":
+        need_inverse(models, relation)
+    elif config.rerank_signatures == "auto" and models.has_critic:
+        values["rerank_signatures"] = "none"
+    elif config.rerank_signatures == "auto":
+        values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
+    return values
 
 
 def need_inverse(models: Models, relation: str) -> RoleModel:

@@ -3,7 +3,7 @@
 | name | what it is |
 |---|---|
 | cod3s | the two stages with the options as given |
-| cod3s-SIGNATURE-SENTENCE | SIGNATURE: beam, mmi, exact, prior or oracle; SENTENCE: beam, mmi, critic or …-rs |
+| cod3s-SIGNATURE-SENTENCE | beam, mmi, exact, head, prior or oracle; then beam, mmi, critic or …-rs |
 | …-no-hamming | the same without the Hamming rule |
 | …-fresh | sentences that only repeat the source or themselves come last in their bin |
 | …-faithful | each bin's candidate with the nearest signature; needs the encoder |
@@ -26,6 +26,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "beam": {"signature_search": "beam", "rerank_signatures": "none"},
     "mmi": {"signature_search": "beam", "rerank_signatures": "mmi"},
     "exact": {"signature_search": "exact", "rerank_signatures": "none"},
+    "head": {"signature_search": "head", "rerank_signatures": "none"},
     "prior": {"signature_search": "beam", "rerank_signatures": "prior"},
     "oracle": {},  # the caller names the signatures
 }

@@ -6,8 +6,8 @@ from pathlib import Path
 from cod3s.bins import open_bins
 from cod3s.bundle import bins_path
 from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import BundleModels
-from cod3s.decode.signatures import find_signatures, rank_signatures
+from cod3s.decode.generator import Generator
+from cod3s.decode.signatures import infer_signatures, rank_signatures
 from cod3s.evaluate.items import Item
 from cod3s.evaluate.judges import OpenBundle
 from cod3s.metrics.inference import DEPTHS, Guess, InferenceScores, score_inference
@@ -21,8 +21,9 @@ def score_recall(
 ) -> dict[str, dict[str, InferenceScores]]:
     """Guesser → relation → figures, on the items whose gold target is known.
 
-    The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, and the largest
-    bins of the training targets whatever the source. Signatures that systems have searched are not searched again.
+    The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, those of the
+    bundle's head if it has one, and the largest bins of the training targets whatever the source. Signatures that
+    systems have searched are not searched again.
     """
     scores: dict[str, dict[str, InferenceScores]] = {}
     for relation in dict.fromkeys(item.relation for item in items):
@@ -31,7 +32,7 @@ def score_recall(
             continue
         gold = bundle.generator.signer.signatures([item.target for item in known])
         sources = [for_modelling(item.source) for item in known]
-        guesses = _model_guesses(bundle.generator.models, relation, sources, options)
+        guesses = _model_guesses(bundle.generator, relation, sources, options)
         guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.folder, relation))] * len(known)
         for name, ranked in guesses.items():
             rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]
@@ -41,18 +42,22 @@ def score_recall(
 
 
 def _model_guesses(
-    models: BundleModels, relation: str, sources: Sequence[str], options: DecodeConfig
+    generator: Generator, relation: str, sources: Sequence[str], options: DecodeConfig
 ) -> dict[str, list[list[str]]]:
     """By name of the guesser, the signatures of each source, best first."""
-    deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS))
-    candidates = find_signatures(models.signature(relation), sources, deep)
-    rerankers: dict[str, str] = {options.signature_search: "none"}
+    models = generator.models
+    search = "exact" if options.signature_search == "exact" else "beam"
+    deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS), signature_search=search)
+    guessers = {search: deep.with_values(rerank_signatures="none")}
     if models.inverse(relation):
-        rerankers["mmi"] = "mmi"
-    guesses = {}
-    for name, reranker in rerankers.items():
-        config = deep.with_values(rerank_signatures=reranker)
-        rankings = rank_signatures(models, relation, sources, candidates, config)
+        guessers["mmi"] = deep.with_values(rerank_signatures="mmi")
+    if models.head(relation):
+        guessers["head"] = guessers[search].with_values(signature_search="head")
+    guesses, found = {}, {}
+    for name, config in guessers.items():
+        if config.signature_search not in found:
+            found[config.signature_search] = infer_signatures(models, relation, sources, config, generator.signer)
+        rankings = rank_signatures(models, relation, sources, found[config.signature_search], config)
         guesses[name] = [[chosen.signature for chosen in ranking] for ranking in rankings]
     return guesses
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, Progress
 from cod3s.files.disk import replaced_file
-from cod3s.logistic import fit_logistic
+from cod3s.logistic import fit_large_logistic
 from cod3s.signatures.bits import Bits, to_text
 
 _WIDER = 4  # the search keeps this many times as many prefixes as signatures are asked for
@@ -56,12 +56,15 @@ def fit_head(vectors: Vectors, bits: Bits, progress: Progress = lambda _: None) 
     `vectors` (pairs, dim) are those of the sources, `bits` (pairs, bits) those of the targets.
     """
     dim, number = vectors.shape[1], bits.shape[1]
-    design = np.column_stack([vectors, 2.0 * bits - 1, np.ones(len(vectors))])
+    design = np.column_stack([vectors, 2 * bits.astype(np.float32) - 1, np.ones(len(vectors), np.float32)])
+    gram = (design.T @ design).astype(np.float64)
     weights = np.zeros((number, design.shape[1]))
     for bit in range(number):
         columns = [*range(dim + bit), design.shape[1] - 1]  # the vector, the bits before, the bias
         penalty = np.array([_SHRINK] * (len(columns) - 1) + [1e-6])
-        weights[bit, columns] = fit_logistic(design[:, columns], bits[:, bit].astype(np.float64), penalty)
+        weights[bit, columns] = fit_large_logistic(
+            design[:, columns], bits[:, bit].astype(np.float64), penalty, gram[np.ix_(columns, columns)]
+        )
         progress(1)
     return SignatureHead(weights)
 
