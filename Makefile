@@ -116,6 +116,7 @@ default-bundle: install
 	  $(foreach table,$(VERDICTS),--verdicts $(TABLES)/verdicts-$(table).tsv) \
 	  --first-layer 4 --rank 24 --rivals 2 --learning-rate 5e-4 --evaluate-every 300 $(REFINE_ARGS)
 	$(BIN)/python recipes/coarsen_layers.py $(WORK)/refined -o $(WORK)/smaller --layers 4-6,15-17
+	$(BIN)/cod3s associate $(WORK)/smaller $(WORK)/corpus --answers $(TABLES)/answers.tsv.gz --force
 	$(BIN)/cod3s remember $(WORK)/smaller $(TABLES)/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/smaller -o $(WORK)/critic --force \
 	  --questions $(INPUTS)/eval/balanced-copa-dev-all.xml --questions $(INPUTS)/eval/ecare-dev.jsonl \

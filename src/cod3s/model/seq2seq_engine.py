@@ -1,6 +1,6 @@
 """Run an exported seq2seq model: search, sample, score and weigh, on CTranslate2, without torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from threading import Lock
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cod3s.encode.engine_file import EngineFile, read_engine_file
+from cod3s.encode.protocol import length_sorted_batches
 from cod3s.errors import BundleError
 from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_prefix_length
 from cod3s.model.prompted import (
@@ -80,7 +81,9 @@ class Seq2SeqEngine(CTranslate2Engine):
         read = [self._read(request.source) for request in requests]
         pending: dict[int, Any] = {}
         with self._explained("run"):
-            for batch in self._scored_together(read, written):
+            sizes = [len(source) + len(ids) for source, ids in zip(read, written, strict=True)]
+            most = min(_BATCH_TOKENS, -(-sum(sizes) // self._threads))
+            for batch in length_sorted_batches(sizes, most):
                 results = self._model.score_batch(
                     [read[row] for row in batch],
                     [[self._names[number] for number in written[row]] for row in batch],
@@ -123,22 +126,6 @@ class Seq2SeqEngine(CTranslate2Engine):
                         self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
                     ]
         return hypotheses
-
-    def _scored_together(
-        self, read: Sequence[Sequence[str]], written: Sequence[Sequence[int]]
-    ) -> Iterator[list[int]]:
-        """The numbers of rows of similar lengths, so that little is padded."""
-        sizes = [len(source) + len(ids) for source, ids in zip(read, written, strict=True)]
-        most = min(_BATCH_TOKENS, -(-sum(sizes) // self._threads))
-        batch: list[int] = []
-        longest = 0
-        for row in sorted(range(len(sizes)), key=lambda row: (len(written[row]), len(read[row]))):
-            longest = max(longest, sizes[row])
-            if batch and longest * (len(batch) + 1) > most:
-                yield batch
-                batch, longest = [], sizes[row]
-            batch.append(row)
-        yield batch
 
     def _promptable(self, requests: Sequence[Request], max_tokens: int) -> dict[tuple[int, int], list[int]]:
         """The numbers of the requests whose prefixes can be read at once, by tag and by how many tokens fit."""
