@@ -116,7 +116,9 @@ default-bundle: install
 	  $(foreach table,$(VERDICTS),--verdicts $(TABLES)/verdicts-$(table).tsv) \
 	  --first-layer 4 --rank 24 --rivals 2 --learning-rate 5e-4 --evaluate-every 300 $(REFINE_ARGS)
 	$(BIN)/python recipes/coarsen_layers.py $(WORK)/refined -o $(WORK)/smaller --layers 4-6,15-17
-	$(BIN)/cod3s associate $(WORK)/smaller $(WORK)/corpus --answers $(TABLES)/answers.tsv.gz --force
+	$(BIN)/python recipes/pairs_as_answers.py $(INPUTS)/pairs/causal-pairs.tsv.gz --corpus ecare -o $(WORK)/ecare.tsv
+	$(BIN)/cod3s associate $(WORK)/smaller $(WORK)/corpus --force --answers $(TABLES)/answers.tsv.gz \
+	  --answers $(WORK)/ecare.tsv --answers $(WORK)/ecare.tsv --answers $(WORK)/ecare.tsv
 	$(BIN)/cod3s remember $(WORK)/smaller $(TABLES)/answers.tsv.gz --force
 	$(BIN)/cod3s critic train --bundle $(WORK)/smaller -o $(WORK)/critic --force \
 	  --questions $(INPUTS)/eval/balanced-copa-dev-all.xml --questions $(INPUTS)/eval/ecare-dev.jsonl \

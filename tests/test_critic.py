@@ -319,7 +319,11 @@ def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyB
     corpus = tiny_bundle.run.parent / "corpus"
     trained = here("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
     assert trained.returncode == 0, trained.stderr
-    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {"corpus", "corpus, thoroughly"}
+    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {
+        "corpus",
+        "corpus, thoroughly",
+        "corpus, choosing",
+    }
     attached = here("critic", "attach", "critic", "bundle")
     assert attached.returncode == 0, attached.stderr
     rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"

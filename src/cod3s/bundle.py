@@ -182,4 +182,6 @@ def sizes(folder: Path, facts: BundleFacts) -> dict[str, int]:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != NAME)
+    """Every file but bundle.json; a hidden folder is what a killed command left behind."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != NAME)
+    return sorted(path for path in files if not path.relative_to(folder).parts[0].startswith("."))

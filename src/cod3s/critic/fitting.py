@@ -21,7 +21,7 @@ THOROUGH_FEATURES = ("plain_pmi", "plain_pmi_per_token", *DEFAULT_FEATURES[2:])
 """What the critic of given pairs weighs, besides what the bundle can give."""
 GLANCE = "known answers, at a glance"
 """The name of the verdicts on known answers where no model is asked."""
-_THOROUGHLY = ", thoroughly"
+_THOROUGHLY, _CHOOSING = ", thoroughly", ", choosing"
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
@@ -67,7 +67,7 @@ def fit_critic(
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
     first of all, so they count as much as ten other sets. Sources that are known count as if they were not.
     Given pairs are judged by the features `thorough`, if any, whose weights come from all questions and from this
-    many verdicts; there, verdicts count as much as any other set.
+    many verdicts; the alternatives of questions by the same features, with weights that come from questions alone.
     """
     labels = np.array([example.plausible for example in examples], dtype=np.float64)
     if not 0 < labels.sum() < len(labels):
@@ -100,21 +100,50 @@ def fit_critic(
         measured += measure(read, probabilities)
     if thorough:
         chosen = _some_verdicts(examples, thorough_verdicts, seed)
-        judge = Judge(
-            replace(unfitted, weights=dict.fromkeys(thorough, 0.0)),
-            models,
-            signer,
-            leave_out=True,
-            likelihoods=True,
+        pairs, asked = [examples[n].pair for n in chosen], replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
+        given = Judge(asked, models, signer, leave_out=True, likelihoods=True).features(pairs)
+        critic, figures = _fit_for_given(
+            critic, thorough, _Table([examples[n] for n in chosen], given, folds[chosen])
         )
-        rows, labels, data = judge.features([examples[n].pair for n in chosen]), labels[chosen], data[chosen]
-        weights, bias = _fit(rows, labels, data, verdicts=1.0)
-        critic = replace(critic, thorough=dict(zip(thorough, weights.tolist(), strict=True)), thorough_bias=bias)
-        probabilities = _held_out(rows, labels, data, folds[chosen], verdicts=1.0)
-        measured += measure(
-            [replace(examples[n], data=examples[n].data + _THOROUGHLY) for n in chosen], probabilities
-        )
+        measured += figures
     return Fit(critic, measured, _reliability(held_out, labels))
+
+
+def _fit_for_given(critic: Critic, features: Sequence[str], table: "_Table") -> tuple[Critic, list[Measured]]:
+    """The critic with weights for given pairs and for the alternatives of questions, and their figures."""
+    weights, bias, measured = table.fit(_THOROUGHLY)
+    critic = replace(critic, thorough=dict(zip(features, weights, strict=True)), thorough_bias=bias)
+    questions = table.without_verdicts()
+    if len({*questions.labels.tolist()}) > 1:
+        weights, bias, figures = questions.fit(_CHOOSING)
+        critic = replace(critic, choosing=dict(zip(features, weights, strict=True)), choosing_bias=bias)
+        measured += figures
+    return critic, measured
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Examples with their features and folds."""
+
+    examples: list[LabelledPair]
+    rows: Numbers
+    folds: npt.NDArray[np.int64]
+
+    @property
+    def labels(self) -> Numbers:
+        return np.array([example.plausible for example in self.examples], dtype=np.float64)
+
+    def without_verdicts(self) -> "_Table":
+        kept = [number for number, example in enumerate(self.examples) if example.data != VERDICTS]
+        return _Table([self.examples[number] for number in kept], self.rows[kept], self.folds[kept])
+
+    def fit(self, remark: str) -> tuple[list[float], float, list[Measured]]:
+        """Weights, bias, and figures by cross-validation; `remark` follows the names of the data."""
+        data = np.array([example.data for example in self.examples])
+        weights, bias = _fit(self.rows, self.labels, data)
+        probabilities = _held_out(self.rows, self.labels, data, self.folds)
+        named = [replace(example, data=example.data + remark) for example in self.examples]
+        return weights.tolist(), bias, measure(named, probabilities)
 
 
 def _some_verdicts(examples: Sequence[LabelledPair], number: int, seed: int) -> list[int]:
@@ -137,14 +166,13 @@ def _held_out(
     labels: Numbers,
     data: npt.NDArray[np.str_],
     folds: npt.NDArray[np.int64],
-    verdicts: float = _VERDICTS_COUNT,
 ) -> Numbers:
     """The probability of each example, by a fit on the other folds."""
     probabilities = np.empty(len(rows))
     for fold in range(_FOLDS):
         apart = folds == fold
         if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart], verdicts)
+            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
             probabilities[apart] = logistic(rows[apart] @ weights + bias)
     return probabilities
 
@@ -192,17 +220,15 @@ def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     return np.array([by_question[question] for question in questions])
 
 
-def _shares(data: Sequence[str], verdicts: float) -> Numbers:
-    """How much each example counts, 1 on average: equal in sum for every set of data, but `verdicts` for those."""
+def _shares(data: Sequence[str]) -> Numbers:
+    """How much each example counts, 1 on average: equal in sum for every set of data, but more for verdicts."""
     counts = Counter(data)
-    parts = {name: verdicts if name == VERDICTS else 1.0 for name in counts}
+    parts = {name: _VERDICTS_COUNT if name == VERDICTS else 1.0 for name in counts}
     scale = len(data) / sum(parts.values())
     return np.array([scale * parts[name] / counts[name] for name in data])
 
 
-def _fit(
-    rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_], verdicts: float = _VERDICTS_COUNT
-) -> tuple[Numbers, float]:
+def _fit(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
     """Weights and bias of a logistic regression, on standardised features.
 
     Every set of data has a bias of its own: half of all alternatives are right, but fewer answers. The critic gets
@@ -214,7 +240,7 @@ def _fit(
     sets = (data[:, None] == np.array(names)).astype(np.float64)  # (examples, sets)
     design = np.column_stack([(rows - centre) / spread, sets])
     penalty = np.array([*np.full(rows.shape[1], _SHRINK), *np.full(len(names), 1e-6)])
-    weights = fit_logistic(design, labels, penalty, _shares(data.tolist(), verdicts))
+    weights = fit_logistic(design, labels, penalty, _shares(data.tolist()))
     scaled, biases = weights[: -len(names)] / spread, weights[-len(names) :]
     bias = biases[names.index(VERDICTS)] if VERDICTS in names else biases.mean()
     return scaled, float(bias - scaled @ centre)

@@ -112,6 +112,9 @@ class Critic:
     # For pairs that somebody gives to be judged, if there is time for every score
     thorough: Mapping[str, float] = field(default_factory=dict)
     thorough_bias: float = 0.0
+    # For the alternatives of a question, of which one is right, whether or not the others could follow
+    choosing: Mapping[str, float] = field(default_factory=dict)
+    choosing_bias: float = 0.0
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -121,6 +124,12 @@ class Critic:
     def made_thorough(self) -> "Critic":
         """The critic of given pairs; the same one if it has no weights of that kind."""
         return replace(self, weights=self.thorough, bias=self.thorough_bias) if self.thorough else self
+
+    def made_to_choose(self) -> "Critic":
+        """The critic of alternatives; the one of given pairs if it has no weights of that kind."""
+        if not self.choosing:
+            return self.made_thorough()
+        return replace(self, weights=self.choosing, bias=self.choosing_bias)
 
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
@@ -152,12 +161,13 @@ def load_critic(folder: Path) -> Critic:
         content.pop("format")
         critic = Critic(**content)
         floors = (critic.floor, critic.written_floor)
-        weights = [*critic.weights.values(), *critic.glance.values(), *critic.thorough.values()]
-        biases = [critic.bias, critic.glance_bias, critic.thorough_bias]
-        numbers = np.array([*weights, *biases, *floors], dtype=np.float64)
+        weights = [critic.weights, critic.glance, critic.thorough, critic.choosing]
+        biases = [critic.bias, critic.glance_bias, critic.thorough_bias, critic.choosing_bias]
+        given = [*(weight for named in weights for weight in named.values()), *biases, *floors]
+        numbers = np.array(given, dtype=np.float64)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
-    if unknown := sorted({*critic.weights, *critic.thorough} - set(FEATURES)):
+    if unknown := sorted({*critic.weights, *critic.thorough, *critic.choosing} - set(FEATURES)):
         raise BundleError(
             f"{folder / NAME} weighs the unknown feature {unknown[0]!r}", hint="upgrade cod3s, or fit it again"
         )
@@ -208,7 +218,14 @@ class Judge:
     @cached_property
     def thorough(self) -> "Judge":
         """Judges pairs that somebody gives, with every score that its critic can weigh."""
-        critic = self.critic.made_thorough()
+        return self._taking_its_time(self.critic.made_thorough())
+
+    @cached_property
+    def choosing(self) -> "Judge":
+        """Judges the alternatives of questions in the same way."""
+        return self._taking_its_time(self.critic.made_to_choose())
+
+    def _taking_its_time(self, critic: Critic) -> "Judge":
         return Judge(critic, self._models, self.signer, leave_out=self._leave_out, likelihoods=True)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:

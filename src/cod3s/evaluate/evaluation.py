@@ -158,7 +158,7 @@ def evaluate_outputs(
         vectors = TextVectors(judges.encoder, texts, progress)
         statement_vectors = TextVectors(judges.encoder, whole, progress)
     with stage("judging questions", None):
-        judged = dict(judge_pairs(asked, vectors, judges.model, judges.thorough_judge, parts=OF_QUESTIONS))
+        judged = dict(judge_pairs(asked, vectors, judges.model, judges.judge_of_alternatives, parts=OF_QUESTIONS))
         typical = judge_pairs(set(wrong) - set(judged), vectors, judges.model)
     with stage("judging answers", None):
         judged |= judge_pairs(set(answers) - set(judged), vectors, judges.model, judges.judge)

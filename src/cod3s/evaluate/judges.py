@@ -32,9 +32,9 @@ class Judges:
     judge: Judge | None = None  # the bundle's critic
 
     @property
-    def thorough_judge(self) -> Judge | None:
-        """The critic of alternatives, which somebody gives."""
-        return self.judge and self.judge.thorough
+    def judge_of_alternatives(self) -> Judge | None:
+        """The bundle's critic, as it judges the alternatives of questions."""
+        return self.judge and self.judge.choosing
 
     templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
     settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
