@@ -88,7 +88,7 @@ def train(
         generator.models,
         generator.signer,
         features=names,
-        thorough=_offered(THOROUGH_FEATURES, generator.facts) if thorough else (),
+        thorough=offered_features(THOROUGH_FEATURES, generator.facts) if thorough else (),
         thorough_verdicts=thorough,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
@@ -109,10 +109,10 @@ def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    return names or _offered(DEFAULT_FEATURES, facts)
+    return names or offered_features(DEFAULT_FEATURES, facts)
 
 
-def _offered(features: Sequence[str], facts: "BundleFacts") -> Sequence[str]:
+def offered_features(features: Sequence[str], facts: "BundleFacts") -> Sequence[str]:
     """These features, and those that the bundle can give."""
     return (
         *features,

@@ -169,6 +169,7 @@ def info(
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),
         ("judges answers", "with its critic" if facts.critic else "not at all: it has no critic"),
+        ("infers bins", "from a source's vector, or by its model" if facts.associations else "by its model"),
         ("known answers", f"to {len(load_known(bundle / facts.known)):,} sources" if facts.known else "none"),
         ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
         ("licence", facts.training.get("licence") or "not stated"),

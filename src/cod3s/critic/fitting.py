@@ -78,9 +78,9 @@ def fit_critic(
     judge = Judge(unfitted, models, signer, leave_out=True)
     rows = judge.features([example.pair for example in examples])
     data = np.array([example.data for example in examples])
-    folds = _folds([example.question for example in examples], seed)
+    folds = make_folds([example.question for example in examples], seed)
     held_out = _held_out(rows, labels, data, folds)
-    weights, bias = _fit(rows, labels, data)
+    weights, bias = fit_weights(rows, labels, data)
     critic = Critic(
         dict(zip(features, weights.tolist(), strict=True)),
         bias,
@@ -92,7 +92,7 @@ def fit_critic(
     known = _known_verdicts(rows, data, features)
     if len({*labels[known].tolist()}) > 1:
         glanced = rows[known][:, [list(features).index(name) for name in GLANCED]]
-        weights, bias = _fit(glanced, labels[known], data[known])
+        weights, bias = fit_weights(glanced, labels[known], data[known])
         glance = dict(zip(GLANCED, weights.tolist(), strict=True))
         critic = replace(critic, glance=glance, glance_bias=bias, written_floor=_WRITTEN_FLOOR)
         probabilities = _held_out(glanced, labels[known], data[known], folds[known])
@@ -140,7 +140,7 @@ class _Table:
     def fit(self, remark: str) -> tuple[list[float], float, list[Measured]]:
         """Weights, bias, and figures by cross-validation; `remark` follows the names of the data."""
         data = np.array([example.data for example in self.examples])
-        weights, bias = _fit(self.rows, self.labels, data)
+        weights, bias = fit_weights(self.rows, self.labels, data)
         probabilities = _held_out(self.rows, self.labels, data, self.folds)
         named = [replace(example, data=example.data + remark) for example in self.examples]
         return weights.tolist(), bias, measure(named, probabilities)
@@ -172,7 +172,7 @@ def _held_out(
     for fold in range(_FOLDS):
         apart = folds == fold
         if apart.any() and not apart.all():
-            weights, bias = _fit(rows[~apart], labels[~apart], data[~apart])
+            weights, bias = fit_weights(rows[~apart], labels[~apart], data[~apart])
             probabilities[apart] = logistic(rows[apart] @ weights + bias)
     return probabilities
 
@@ -212,7 +212,7 @@ def _measure(data: str, relation: str, examples: Sequence[LabelledPair], probabi
     )
 
 
-def _folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
+def make_folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     """The fold of each example; all examples of a question are in the same fold."""
     distinct = sorted(set(questions))
     folds = np.random.default_rng(seed).permutation(len(distinct)) % _FOLDS
@@ -228,7 +228,7 @@ def _shares(data: Sequence[str]) -> Numbers:
     return np.array([scale * parts[name] / counts[name] for name in data])
 
 
-def _fit(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
+def fit_weights(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
     """Weights and bias of a logistic regression, on standardised features.
 
     Every set of data has a bias of its own: half of all alternatives are right, but fewer answers. The critic gets
