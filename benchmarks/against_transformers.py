@@ -25,6 +25,7 @@ from cod3s.model.engine import Request
 from cod3s.model.restore import restore_llama
 from cod3s.model.transformers_engine import forbid_others
 
+BEAM = DEFAULT.with_values(signature_search="beam")  # a head has no peer in transformers
 SOURCES = (
     ("the power went out during dinner", "effect"),
     ("the bus was late again", "effect"),
@@ -78,7 +79,7 @@ def main() -> None:
     for number in range(asked.rounds + 1):
         for source, relation in SOURCES:
             role = generator.models.sentence(relation)
-            chosen, config = generator._configured(relation, None, "cod3s", DEFAULT)
+            chosen, config = generator._configured(relation, None, "cod3s", BEAM)
             batch = generator._batch([(source, None)], relation, chosen, config)
             start = time.perf_counter()
             (signatures,) = choose_signatures(generator.models, batch)
