@@ -126,7 +126,7 @@ def test_a_rehearsal_of_the_default_bundle_runs_the_same_commands_elsewhere() ->
     shorten, *rest = commands("REHEARSAL=1")
     assert shorten.endswith("recipes/shorten_inputs.py")
     assert rest == commands()
-    assert len(rest) == 13
+    assert len(rest) == 15
 
 
 def test_the_notes_of_a_release_are_the_newest_section_of_the_changelog(tmp_path: Path) -> None:
