@@ -178,7 +178,7 @@ def _bundle_readers(bundle: Path, scratch: Path) -> Iterable[Reader]:
     pieces = {**files, "tokens.model": _tokenizer(scratch, ("<unk>", "</s>", "<pad>"))}
     yield Reader("tokens.model as JSON", pieces, _read_pieces, ("tokens.model",))
     warm = {**files, "source.json": _tokenizer(scratch, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"))}
-    warm["bundle.json"] = _with_checksums(warm, shape="tiny-warm")
+    warm["bundle.json"] = _with_checksums(warm, shape="warm")
     yield Reader("source.json", warm, _open_models, ("source.json",))
     unchecked = {**files, "bundle.json": _with_facts(files["bundle.json"], files={})}
     yield Reader("engine without checksums", unchecked, _run, tuple(model))
