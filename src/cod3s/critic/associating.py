@@ -13,14 +13,14 @@ from cod3s.critic.examples import answer_examples
 from cod3s.decode.association import Association, save_association
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import ASSOCIATIONS, PairScorer, association_file, head_file
-from cod3s.encode import Vectors
+from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.files.disk import replaced_folder, require_new
 from cod3s.files.locations import locate
 from cod3s.options import SEED
 from cod3s.signatures import Bits
 from cod3s.signatures.head import SignatureHead, fit_head, save_head, share_inferred
-from cod3s.signatures.signer import Signer
+from cod3s.signatures.signer import embed_all
 from cod3s.train.pairs import read_rows
 
 Halves = npt.NDArray[np.float16]
@@ -59,19 +59,20 @@ class PairVectors:
         return PairVectors(sources[order], targets[order])
 
 
-def embed_pairs(pairs: Sequence[tuple[str, str]], signer: Signer, progress: Progress) -> PairVectors:
-    """The vectors of (source, target) pairs; each text is embedded once."""
-    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    if len(pairs) < _LEAST:
-        raise Cod3sError(
-            f"{len(pairs)} pairs are too few to learn from", hint=f"give {_LEAST} or more per relation"
-        )
-    blocks = []
-    for start in range(0, len(texts), _BATCH):
-        blocks.append(signer.vectors(texts[start : start + _BATCH]).astype(np.float16))
-        progress(len(blocks[-1]))
-    vectors, row = np.concatenate(blocks), {text: number for number, text in enumerate(texts)}
-    return PairVectors(vectors[[row[a] for a, _ in pairs]], vectors[[row[b] for _, b in pairs]])
+def _embed_pairs(
+    pairs: Mapping[str, Sequence[tuple[str, str]]], encoder: Encoder, progress: Progress
+) -> dict[str, PairVectors]:
+    """The vectors of the (source, target) pairs of each relation; each text is embedded once."""
+    fewest = min(map(len, pairs.values()))
+    if fewest < _LEAST:
+        raise Cod3sError(f"{fewest} pairs are too few to learn from", hint=f"give {_LEAST} or more per relation")
+    texts = list(dict.fromkeys(text for rows in pairs.values() for pair in rows for text in pair))
+    vectors = embed_all(encoder, texts, progress).astype(np.float16)
+    row = {text: number for number, text in enumerate(texts)}
+    return {
+        relation: PairVectors(vectors[[row[a] for a, _ in rows]], vectors[[row[b] for _, b in rows]])
+        for relation, rows in pairs.items()
+    }
 
 
 def _held_out(number: int) -> npt.NDArray[np.bool_]:
@@ -120,7 +121,7 @@ def learn_associations(
     require_new(bundle / ASSOCIATIONS, force)
     pairs = _read_pairs(generator, corpus, answers, limit, seed)
     signer = generator.signer
-    vectors = {relation: embed_pairs(rows, signer, progress) for relation, rows in pairs.items()}
+    vectors = _embed_pairs(pairs, signer.encoder, progress)
     heads: dict[str, HeadFigures] = {}
     associations: dict[str, AssociationFigures] = {}
     with replaced_folder(bundle / ASSOCIATIONS) as partial:

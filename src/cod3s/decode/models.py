@@ -139,6 +139,7 @@ class BundleModels:
         self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
         self._open_engine = open_engine
         self._engines: dict[str, Engine] = {}
+        self._heads: dict[str, SignatureHead] = {}
         self._associations: dict[Path, Association] = {}
 
     @property
@@ -178,7 +179,9 @@ class BundleModels:
 
     def head(self, relation: str) -> SignatureHead | None:
         path = self.folder / self.facts.associations / head_file(relation)
-        return load_head(path, self.facts.bits) if self.facts.associations and path.is_file() else None
+        if relation not in self._heads and self.facts.associations and path.is_file():
+            self._heads[relation] = load_head(path, self.facts.bits)
+        return self._heads.get(relation)
 
     def association(self, relation: str) -> PairScorer | None:
         """How well vectors of sources and of their targets go together; None if that was not learned.
