@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -272,6 +273,15 @@ def test_the_default_system_is_among_the_default_systems() -> None:
     assert (named[0].name, named[0].options.beam) == ("cod3s", DEFAULT.beam)
     assert {system.options.beam for system in named[1:]} == {PAPER.beam}
     assert name_systems(["cod3s"], "paper", k=10, seed=1234)[0].options.beam == PAPER.beam
+
+
+def test_quick_narrows_the_papers_beams_in_bins_and_leaves_the_default_system_alone() -> None:
+    named = name_systems(["cod3s", "cod3s-mmi-mmi"], "", k=10, seed=1234)
+    quick = name_systems(["cod3s", "cod3s-mmi-mmi"], "quick", k=10, seed=1234)
+    assert quick[0] == named[0]
+    before, now = asdict(named[1].options), asdict(quick[1].options)
+    assert {name for name in before if before[name] != now[name]} == {"beam"}
+    assert now["beam"] < before["beam"]
 
 
 def test_evaluate_scores_again_from_its_outputs_to_the_same_bytes(

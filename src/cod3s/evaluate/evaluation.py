@@ -12,10 +12,10 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.bundle import default_bundle
+from cod3s.decode.decode_config import find_preset
 from cod3s.encode import load_encoder
 from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.generation import (
-    DEFAULT_SYSTEM,
     PAPER_PRESET,
     SYSTEM_GROUPS,
     check_run,
@@ -103,7 +103,7 @@ def evaluate(
                 require_system(opened.generator, system.system, items, system.options)
             named = list(runnable(opened.generator, named, items, remark))
             folder = Path(output or stack.enter_context(TemporaryDirectory()))
-            base = name_systems([DEFAULT_SYSTEM], preset or PAPER_PRESET, k=max(sizes), seed=seed)[0].options
+            base = find_preset(preset or PAPER_PRESET).with_values(k=max(sizes), seed=seed, drop=False)
             run = run_record(items, dict(opened.judges.settings), base)
             check_run(folder, folder / OUTPUTS, run, force=force)
             answers = generate_outputs(opened.generator, items, named, folder / OUTPUTS, stage=stage)

@@ -20,8 +20,8 @@ from cod3s.records import AnswerSet
 
 RUN = "run.json"
 DEFAULT_SYSTEM = "cod3s"
-"""What `cod3s generate` runs: with its options, unless a preset is named."""
-DEFAULT_PRESET, PAPER_PRESET = "default", "paper"
+"""What `cod3s generate` runs: with its options, unless a preset for every system is named."""
+DEFAULT_PRESET, PAPER_PRESET, QUICK_PRESET = "default", "paper", "quick"
 DEFAULT_SYSTEMS = (DEFAULT_SYSTEM, "s2s", "s2s-rs", "cod3s-mmi-mmi")
 """The default system, and of the paper's: a beam, samples, and the two stages."""
 SYSTEM_GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {(): DEFAULT_SYSTEMS, ("all",): ENGINE_SYSTEMS}
@@ -40,13 +40,16 @@ class Named:
 def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> list[Named]:
     """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
 
-    `cod3s` leaves out unsuitable answers, which is what users see; the others are unfiltered, as in the paper.
-    Sets of k answers are compared, so implausible ones stay.
+    `quick` only narrows the beams of the paper's systems, so `cod3s` keeps its options there, too. It leaves out
+    unsuitable answers, as for users; the others are unfiltered, as in the paper. Implausible answers stay, because
+    sets of k answers are compared.
     """
     options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
-    own_options = find_preset(preset or DEFAULT_PRESET).with_values(k=k, seed=seed, drop=False)
+    of_default = DEFAULT_PRESET if preset in ("", QUICK_PRESET) else preset
+    default_options = find_preset(of_default).with_values(k=k, seed=seed, drop=False)
     return [
-        Named(name, find_system(name).name, own_options if name == DEFAULT_SYSTEM else options) for name in names
+        Named(name, find_system(name).name, default_options if name == DEFAULT_SYSTEM else options)
+        for name in names
     ]
 
 

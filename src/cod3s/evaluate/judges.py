@@ -14,6 +14,7 @@ from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
 from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256
+from cod3s.model.shape import SHAPES
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
@@ -53,8 +54,11 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
     encoder = open_encoder(read_facts(folder).encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
-    # What a judge computes must not depend on what was generated before.
-    models = generator.models.without_memory()
+    # What a judge computes must not depend on what was generated before. A language model scores each row alone,
+    # so its judge may remember what the systems have asked: it is the same to the last bit.
+    models = generator.models
+    if not SHAPES[models.facts.shape].causal:
+        models = models.without_memory()
     code, _ = load_code(folder / "code")
     judges = Judges(
         encoder=encoder,
