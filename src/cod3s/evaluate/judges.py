@@ -12,7 +12,6 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.pair_likelihoods import BundleLikelihoods
 from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
-from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import Signer, open_encoder
@@ -28,16 +27,15 @@ class Judges:
     encoder: Encoder
     second: Encoder | None = None
     code: Code | None = None  # for vectors of `encoder`
-    model: Likelihoods | None = None
+    model: BundleLikelihoods | None = None
     judge: Judge | None = None  # the bundle's critic
+    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
     @property
     def judge_of_alternatives(self) -> Judge | None:
         """The bundle's critic, as it judges the alternatives of questions."""
         return self.judge and self.judge.choosing
-
-    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
 
 @dataclass(frozen=True)
@@ -54,16 +52,22 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
     encoder = open_encoder(read_facts(folder).encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
     # What a judge computes must not depend on what was generated before.
-    models = generator.models.without_memory()
+    models, facts = generator.models.without_memory(), generator.facts
     code, _ = load_code(folder / "code")
     judges = Judges(
         encoder=encoder,
         second=open_second(second, encoder),
         code=code,
         model=BundleLikelihoods(models),
-        judge=open_judge(folder, models.facts, models, Signer(encoder, code)) if models.facts.critic else None,
-        templates={name: relation["template"] for name, relation in models.facts.relations.items()},
-        settings=bundle_settings(folder, generator),
+        judge=open_judge(folder, facts, models, Signer(encoder, code)) if facts.critic else None,
+        templates={name: relation["template"] for name, relation in facts.relations.items()},
+        settings={
+            "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
+            "bits": facts.bits,
+            "bits_per_token": facts.bits_per_token,
+            "shape": facts.shape,
+            "quantization": facts.quantization,
+        },
     )
     return OpenBundle(folder, generator, judges)
 
@@ -74,15 +78,3 @@ def open_second(name: str, first: Encoder) -> Encoder | None:
         return None
     encoder = load_encoder(name)
     return None if encoder.id == first.id else encoder
-
-
-def bundle_settings(folder: Path, generator: Generator) -> dict[str, Any]:
-    """The facts that identify a bundle in a settings line."""
-    facts = generator.facts
-    return {
-        "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
-        "bits": facts.bits,
-        "bits_per_token": facts.bits_per_token,
-        "shape": facts.shape,
-        "quantization": facts.quantization,
-    }

@@ -16,7 +16,7 @@ from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
-from cod3s.metrics.pair_scores import combine
+from cod3s.metrics.pair_scores import all_known, combine
 from cod3s.metrics.semantic import (
     PARAPHRASE,
     THRESHOLDS,
@@ -69,7 +69,7 @@ class SystemScores:
     short: Mapping[str, int]  # relation → sets with fewer visible answers than the largest size
 
 
-def said(answers: Sequence[Answer]) -> list[str]:
+def visible_texts(answers: Sequence[Answer]) -> list[str]:
     """The cleaned texts of the answers with visible text."""
     return [text for _, text in _visible(answers)]
 
@@ -77,7 +77,9 @@ def said(answers: Sequence[Answer]) -> list[str]:
 def answer_pairs(sets: Iterable[AnswerSet]) -> list[Pair]:
     """Every source with each of its answers."""
     return [
-        Pair(answers.relation, clean(answers.source), text) for answers in sets for text in said(answers.answers)
+        Pair(answers.relation, clean(answers.source), text)
+        for answers in sets
+        for text in visible_texts(answers.answers)
     ]
 
 
@@ -112,13 +114,13 @@ def score_system(sets: Sequence[AnswerSet], scoring: Scoring) -> SystemScores:
         for column, value in _score_set(answers, scoring):
             columns.setdefault(column, {})[key] = value
         requests.setdefault(answers.relation, []).append(tuple(_requests(answers, scoring)))
-        short[answers.relation] += len(said(answers.answers[: max(scoring.sizes)])) < max(scoring.sizes)
+        short[answers.relation] += len(visible_texts(answers.answers[: max(scoring.sizes)])) < max(scoring.sizes)
     return SystemScores(values, {name: tuple(rows) for name, rows in requests.items()}, short)
 
 
 def _score_set(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, float]]:
     for size in scoring.sizes:
-        texts = said(answers.answers[:size])
+        texts = visible_texts(answers.answers[:size])
         classes = equivalence_classes(_statement_distances(answers, texts, scoring))
         figures = {
             **_diversity(texts, scoring),
@@ -165,13 +167,12 @@ def _quality(answers: AnswerSet, texts: list[str], scoring: Scoring) -> dict[str
 
 def _plausibility(answers: AnswerSet, texts: list[str], scoring: Scoring, scorer: str) -> list[float]:
     source = clean(answers.source)
-    scores = [combine(scoring.judged[Pair(answers.relation, source, text)], scorer) for text in texts]
-    return [score for score in scores if score is not None]
+    return all_known([combine(scoring.judged[Pair(answers.relation, source, text)], scorer) for text in texts])
 
 
 def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, float]]:
     """Distinct answers by threshold; and, among those above the bar of each scorer, the effective count."""
-    texts = said(answers.answers[:COUNTED])
+    texts = visible_texts(answers.answers[:COUNTED])
     distances = _statement_distances(answers, texts, scoring)
     for threshold in THRESHOLDS:
         yield Column("distinct", f"{threshold:g}"), float(len(distinct(distances, threshold)))
@@ -181,8 +182,7 @@ def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, floa
             above = [position for position, score in enumerate(scores) if score > bars[answers.relation]]
             if scorer == "critic":
                 yield Column("plausible", scorer), float(len(above))
-            kept = distinct(distances[np.ix_(above, above)], PARAPHRASE)
-            yield Column("effective", scorer), float(len(kept))
+            yield Column("effective", scorer), float(len(distinct(distances[np.ix_(above, above)], PARAPHRASE)))
 
 
 def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
