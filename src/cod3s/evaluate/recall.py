@@ -53,11 +53,12 @@ def _model_guesses(
         guessers["mmi"] = deep.with_values(rerank_signatures="mmi")
     if models.head(relation):
         guessers["head"] = guessers[search].with_values(signature_search="head")
-    guesses, found = {}, {}
+    guesses, inferred = {}, {}
     for name, config in guessers.items():
-        if config.signature_search not in found:
-            found[config.signature_search] = infer_signatures(models, relation, sources, config, generator.signer)
-        rankings = rank_signatures(models, relation, sources, found[config.signature_search], config)
+        way = config.signature_search
+        if way not in inferred:
+            inferred[way] = infer_signatures(models, relation, sources, config, generator.signer)
+        rankings = rank_signatures(models, relation, sources, inferred[way], config)
         guesses[name] = [[chosen.signature for chosen in ranking] for ranking in rankings]
     return guesses
 
