@@ -56,16 +56,11 @@ def bench_encoders(
             seconds[:, number, turn] = perf_counter() - start[0], process_time() - start[1]
             progress(1)
     rates = len(sentences) / np.median(seconds[0], axis=1)
-    ratios, processor_ratios = np.median(seconds[:, :1] / seconds, axis=2)
+    ratios = np.median(seconds[:, :1] / seconds, axis=2)  # (2, encoders)
+    speeds = np.column_stack([rates, *ratios]).tolist()
     return [
-        EncoderSpeed(
-            encoder.id,
-            float(rates[number]),
-            float(ratios[number]),
-            float(processor_ratios[number]),
-            *_agreement(vectors[0], vectors[number], bits),
-        )
-        for number, encoder in enumerate(encoders)
+        EncoderSpeed(encoder.id, *speed, *_agreement(vectors[0], encoded, bits))
+        for encoder, speed, encoded in zip(encoders, speeds, vectors, strict=True)
     ]
 
 

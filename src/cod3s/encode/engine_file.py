@@ -26,27 +26,27 @@ class EngineFile:
 
     def part(self, prefix: str) -> dict[str, Stored]:
         """The variables whose names start with `prefix`, also those that are stored under another name."""
-        own = {name: value for name, value in self.variables.items() if name.startswith(prefix)}
-        for alias, kept in self.aliases.items():
+        part = {name: value for name, value in self.variables.items() if name.startswith(prefix)}
+        for alias, name in self.aliases.items():
             if alias.startswith(prefix):
-                own[alias] = self.variables[kept]
-                if (scales := self.variables.get(f"{kept}_scale")) is not None:
-                    own.setdefault(f"{alias}_scale", scales)
-        return own
+                part[alias] = self.variables[name]
+                if (scales := self.variables.get(f"{name}_scale")) is not None:
+                    part.setdefault(f"{alias}_scale", scales)
+        return part
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
-        """The numbers of a variable, in an array of their own; int8 weights are scaled back."""
+        """A copy of a variable's numbers in float32; int8 weights are scaled back."""
         numbers = self.stored(name).astype(np.float32)
         if (scales := self.scales(name)) is not None:
             numbers /= scales[:, None]
         return numbers
 
     def stored(self, name: str) -> npt.NDArray[Any]:
-        """The numbers of a variable where they are; they can be changed if the content can."""
+        """A variable's numbers, not copied: they can be changed if the content can."""
         return _numbers(self.variables[self.aliases.get(name, name)])
 
     def scales(self, name: str) -> npt.NDArray[np.float32] | None:
-        """What the rows of an int8 weight were multiplied by, where it is; other variables have none."""
+        """What the rows of an int8 weight were multiplied by, not copied; None for other variables."""
         scales = self.variables.get(f"{name}_scale")
         return None if scales is None else _numbers(scales)
 

@@ -88,7 +88,7 @@ def open_engine(kind: str, folder: str, **options: Any) -> Any:
 
 @cache
 def _choose_instructions() -> None:
-    """Let CTranslate2 use AVX-512 on AMD processors that have it, where it takes AVX2 unless it is told to.
+    """Let CTranslate2 use AVX-512 on AMD processors that have it; by default it uses AVX2 there.
 
     It reads the variable when it first computes; a user's own choice stays (docs/measured/speed.md).
     """
@@ -221,8 +221,8 @@ def _pooling_modes(pooling: dict[str, Any]) -> list[str]:
 
 def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
     path = folder / "sentence_bert_config.json"
-    wanted = read_json(path).get("max_seq_length") if path.is_file() else None
-    return min(int(wanted or 512), int(config["max_position_embeddings"]) - 2)
+    longest = read_json(path).get("max_seq_length") if path.is_file() else None
+    return min(int(longest or 512), int(config["max_position_embeddings"]) - 2)
 
 
 def _tokenizer(path: Path, max_tokens: int) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cod3s.decode.pair_likelihoods import Pair
-from cod3s.errors import Cod3sError, SentenceError
+from cod3s.errors import Cod3sError
 from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
@@ -28,7 +28,7 @@ from cod3s.metrics.semantic import (
 )
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import Code, to_text
-from cod3s.text import clean, complete
+from cod3s.text import clean, complete, is_visible
 
 COUNTED = 10
 """Answers among which distinct ones are counted, as in the lower part of the paper's table 2."""
@@ -135,8 +135,8 @@ def _score_set(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, f
 
 def _statement_distances(answers: AnswerSet, texts: list[str], scoring: Scoring) -> Distances:
     template, source = template_of(answers.relation, scoring.templates), clean(answers.source)
-    whole = [complete(template, source, text) for text in texts]
-    return cosine_distances(whole, scoring.statements.of(whole))
+    completed = [complete(template, source, text) for text in texts]
+    return cosine_distances(completed, scoring.statements.of(completed))
 
 
 def _diversity(texts: list[str], scoring: Scoring) -> dict[str, float]:
@@ -187,7 +187,7 @@ def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, floa
 
 def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
     """The answers that were written for a signature and whose realised signature is known."""
-    visible = list(_visible(answers.answers))
+    visible = _visible(answers.answers)
     realised = [answers.answers[rank].realised for rank, _ in visible]
     if scoring.code and visible:
         realised = to_text(scoring.code.sign(scoring.answers.of([text for _, text in visible])))
@@ -197,9 +197,5 @@ def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
             yield Request(answer.signature, signature, rank, answer.count)
 
 
-def _visible(answers: Sequence[Answer]) -> Iterator[tuple[int, str]]:
-    for rank, answer in enumerate(answers):
-        try:
-            yield rank, clean(answer.text)
-        except SentenceError:
-            continue
+def _visible(answers: Sequence[Answer]) -> list[tuple[int, str]]:
+    return [(rank, clean(answer.text)) for rank, answer in enumerate(answers) if is_visible(answer.text)]

@@ -177,12 +177,8 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
     record: dict[str, Any] = {"answers": {"sets": scores.sets, "short": scores.short}}
     record |= _nested({column: figure.mean for column, figure in figures.items()})
     if scores.control:
-        record["fidelity"] = {
-            **asdict(scores.control.whole),
-            "other_hamming": scores.control.other_hamming,
-            "by_rank": {str(rank): asdict(part) for rank, part in scores.control.by_rank.items()},
-            "by_bin_size": {str(low): asdict(part) for low, part in scores.control.by_bin_size.items()},
-        }
+        control = asdict(scores.control)
+        record["fidelity"] = {**control.pop("whole"), **control}
     record["intervals"] = _nested({column: [figure.low, figure.high] for column, figure in figures.items()})
     record["near_best"] = _nested({column: figure.near_best for column, figure in figures.items()})
     return record
@@ -196,11 +192,11 @@ def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The value with all floats rounded as in metrics.json: their last bits differ between processors."""
+    """The value as in metrics.json: with floats rounded, because their last bits differ between processors."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):
-        return {name: rounded(part) for name, part in value.items()}
+        return {str(name): rounded(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(part) for part in value]
     return value

@@ -98,9 +98,14 @@ def load_code(folder: Path) -> tuple[Code, str]:
             load_array(folder / f"{name}.npy", np.float64) for name in ("hyperplanes", "thresholds")
         )
         code = Code(str(facts["kind"]), planes, thresholds, int(facts["seed"]))
-        sound = facts["format"] == _FORMAT and planes.shape == (facts["bits"], facts["dim"])
-        sound = sound and thresholds.shape == (facts["bits"],) and code.kind in CODES
-        sound = bool(sound and np.isfinite(planes).all() and np.isfinite(thresholds).all())
+        sound = (
+            facts["format"] == _FORMAT
+            and code.kind in CODES
+            and planes.shape == (facts["bits"], facts["dim"])
+            and thresholds.shape == (facts["bits"],)
+            and np.isfinite(planes).all()
+            and np.isfinite(thresholds).all()
+        )
         encoder = str(facts["encoder"])
     except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
         raise FileFormatError(f"{folder} does not contain a complete code: {error}", hint=_FIT_AGAIN) from error

@@ -54,7 +54,9 @@ def sign(
         code=code.kind,
         bits=code.bits,
         seed=code.seed,
-        sentences=tuple(SignedSentence(text, bits, round(float(margin), 6)) for text, bits, margin in rows),
+        sentences=tuple(
+            SignedSentence(text, signature, round(float(margin), 6)) for text, signature, margin in rows
+        ),
         pairs=_compare(vectors, signed) if with_pairs else (),
     )
 
