@@ -23,11 +23,11 @@ FORMS = "SELECT word FROM words WHERE base = ?"
 
 def hits(rows: Rows, graph: WordGraph, balance: float | None) -> float:
     """The share of pairs whose target holds a word looked up for its source."""
-    found = 0
+    number = 0
     for source, target in zip(rows.source, rows.target, strict=True):
         forms = {form for word in graph.related(source, 10, balance) for form in word.forms}
-        found += bool(forms & set(words(target)))
-    return found / len(rows.target)
+        number += bool(forms & set(words(target)))
+    return number / len(rows.target)
 
 
 def frequent_hits(rows: Rows, graph: WordGraph) -> float:
@@ -56,9 +56,11 @@ def main(corpus: Path, questions: str | None) -> None:
                 size = path.stat().st_size / 1e6
                 print(f"| {relation} | {doubt:.0f} | {spent} | {size:.1f} | {figures} |", flush=True)
                 if questions and doubt == DOUBT:
-                    own = [one.premise for one in read_questions(questions) if one.direction == relation]
-                    known = [len(graph.related(premise, 10)) for premise in own]
-                    print(f"{relation}: of {len(own)} premises {known.count(10)} have ten, {known.count(0)} none")
+                    asked = [question for question in read_questions(questions) if question.direction == relation]
+                    known = [len(graph.related(question.premise, 10)) for question in asked]
+                    print(
+                        f"{relation}: {known.count(10)} of {len(asked)} premises have ten, {known.count(0)} none"
+                    )
 
 
 if __name__ == "__main__":
