@@ -125,19 +125,19 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=30.0, help="the server's limit in seconds")
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the rounds as JSON")
-    given = parser.parse_args()
-    options = ["--at-once", str(given.at_once), "--seconds", str(given.patience)]
-    options += ["--bundle", str(given.bundle)] if given.bundle else []
-    if given.turns:
-        take_turns(options, given.k, given.clients, given.seconds, given.turns)
+    options = parser.parse_args()
+    flags = ["--at-once", str(options.at_once), "--seconds", str(options.patience)]
+    flags += ["--bundle", str(options.bundle)] if options.bundle else []
+    if options.turns:
+        take_turns(flags, options.k, options.clients, options.seconds, options.turns)
         return
-    with server(*options) as (address, pid):
+    with server(*flags) as (address, pid):
         asked = questions()
         rounds = [
-            asyncio.run(run_round(address, pid, clients, given.seconds, given.k, asked))
-            for clients in (1, given.clients, given.clients)
+            asyncio.run(run_round(address, pid, clients, options.seconds, options.k, asked))
+            for clients in (1, options.clients, options.clients)
         ]
-    if given.json:
+    if options.json:
         print(json.dumps([asdict(result) for result in rounds]))
         return
     print("| clients | answered | statuses | per second | median s | p95 s | slowest s | server MB |")
@@ -148,11 +148,11 @@ def main() -> None:
         print(f"| {' | '.join(map(str, cells.values()))} |")
 
 
-def take_turns(options: list[str], k: int, clients: int, seconds: float, turns: int) -> None:
+def take_turns(flags: list[str], k: int, clients: int, seconds: float, turns: int) -> None:
     """Print what each server answers, turn by turn, and the ratio of the processor seconds per answer."""
     spent: defaultdict[str, float] = defaultdict(float)
     answered: Counter[str] = Counter()
-    with server(*options) as together, server(*options, "--together", "1") as alone:
+    with server(*flags) as together, server(*flags, "--together", "1") as alone:
         asked = {"one at a time": questions(), "together": questions()}
         for _ in range(turns):
             for name, (address, pid) in (("one at a time", alone), ("together", together)):
