@@ -114,9 +114,7 @@ def main() -> None:
         table.writerow(["system", "relation", "source", "answer", "critic"])
         for relation in [options.relation] if options.relation else SOURCES:
             for name, answer in SYSTEMS.items():
-                replies = [
-                    reply(model, answer, source, relation) for source in SOURCES[relation][: options.sources]
-                ]
+                replies = [ask(model, answer, source, relation) for source in SOURCES[relation][: options.sources]]
                 table.writerows(
                     [name, relation, reply.source, text, f"{critic:.3f}"]
                     for reply in replies

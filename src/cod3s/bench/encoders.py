@@ -35,9 +35,9 @@ class EncoderSpeed:
     equal_signatures: float | None
 
 
-def bench_sentences(number: int, seed: int = SEED) -> list[str]:
-    """Made-up sentences of 2 to about 25 words, the same for the same seed."""
-    draw = random.Random(seed)
+def bench_sentences(number: int) -> list[str]:
+    """Made-up sentences of 2 to about 25 words, always the same."""
+    draw = random.Random(SEED)
     parts = (_WHO, _DID, _WHERE, _WHY)
     texts = (" ".join(filter(None, (draw.choice(part) for part in parts))) for _ in range(number))
     return [f"{text[0].upper()}{text[1:]} {draw.randrange(1000)} times." for text in texts]

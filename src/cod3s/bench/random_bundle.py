@@ -33,11 +33,11 @@ class RandomBundle:
     reader: Reader
 
 
-def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int = SEED) -> RandomBundle:
+def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS) -> RandomBundle:
     """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
     find_name("shape of random weights", shape, FROM_SCRATCH)
     pieces = folder / "tokens.model"
-    train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
+    train_pieces(made_sentences(2 * SHAPES[shape].pieces, SEED), pieces, SHAPES[shape].pieces)
     facts = {
         quantization: BundleFacts(
             name=f"random {shape} {quantization}",
@@ -59,7 +59,7 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int 
     reader = open_reader(SHAPES[shape], vocabulary, Path())
     models: dict[str, Any] = {}
     for number, name in enumerate(_NAMES):
-        models[name] = build_transformer(SHAPES[shape], vocabulary, seed=seed + number).eval()
+        models[name] = build_transformer(SHAPES[shape], vocabulary, seed=SEED + number).eval()
         models[name].save_pretrained(folder / "torch" / name)
     folders = {quantization: folder / quantization for quantization in facts}
     for quantization, output in folders.items():

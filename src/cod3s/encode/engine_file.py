@@ -57,8 +57,14 @@ class EngineFile:
 
 def read_engine_file(content: bytes | memoryview, name: str) -> EngineFile:
     """The variables in the content of the `model.bin` that messages call `name`."""
+    reader = _Reader(memoryview(content))
     try:
-        return _take_apart(memoryview(content), name)
+        if (version := reader.number("I")) != _VERSION:
+            raise BundleError(f"{name} has the engine's file format {version}, not {_VERSION}")
+        reader.string()  # the kind of model
+        reader.number("I")  # and its revision
+        variables = dict(reader.variable() for _ in range(reader.number("I")))
+        return EngineFile(variables, {reader.string(): reader.string() for _ in range(reader.number("I"))})
     except (struct.error, UnicodeDecodeError) as error:
         raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
 
@@ -75,16 +81,6 @@ def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
     array = np.ascontiguousarray(numbers)
     kind = _TYPES.index(array.dtype.type)
     return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
-
-
-def _take_apart(content: memoryview, file: str) -> EngineFile:
-    reader = _Reader(content)
-    if (version := reader.number("I")) != _VERSION:
-        raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
-    reader.string()  # the kind of model
-    reader.number("I")  # and its revision
-    variables = dict(reader.variable() for _ in range(reader.number("I")))
-    return EngineFile(variables, {reader.string(): reader.string() for _ in range(reader.number("I"))})
 
 
 class _Reader:

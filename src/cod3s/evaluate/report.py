@@ -142,7 +142,7 @@ def open_template(path: Path) -> Any:
     return environment.get_template(path.name)
 
 
-def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()) -> list[Sample]:
+def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item]) -> list[Sample]:
     """The first sources of each relation, with the answers of every system that has some."""
     gold = {(item.relation, item.source): item.target for item in items}
     answers: dict[tuple[str, str], dict[str, AnswerSet]] = {}

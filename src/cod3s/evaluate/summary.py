@@ -1,7 +1,7 @@
 """The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,8 @@ class Summary:
     data: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, RelationScores]]
     comparisons: Mapping[str, Mapping[Column, list[Comparison]]]  # relation → column
-    choices: tuple[Choice, ...] = ()
-    inference: Mapping[str, Mapping[str, InferenceScores]] = field(default_factory=dict)  # guesser → relation
+    choices: tuple[Choice, ...]
+    inference: Mapping[str, Mapping[str, InferenceScores]]  # guesser → relation
 
     @property
     def relations(self) -> list[str]:
@@ -110,8 +110,8 @@ def summarise(
     settings: Mapping[str, Any],
     data: Mapping[str, Any],
     seed: int,
-    choices: tuple[Choice, ...] = (),
-    inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
+    choices: tuple[Choice, ...],
+    inference: Mapping[str, Mapping[str, InferenceScores]] | None,
 ) -> Summary:
     """Means, intervals and tests of all systems."""
     relations = list(dict.fromkeys(relation for system in scores.values() for relation in system.values))
