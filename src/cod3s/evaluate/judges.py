@@ -42,7 +42,6 @@ class Judges:
 class OpenBundle:
     """The generator of a bundle and its judges, with the same models and the same encoder."""
 
-    folder: Path
     generator: Generator
     judges: Judges
 
@@ -69,7 +68,7 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
             "quantization": facts.quantization,
         },
     )
-    return OpenBundle(folder, generator, judges)
+    return OpenBundle(generator, judges)
 
 
 def open_second(name: str, first: Encoder) -> Encoder | None:

@@ -26,14 +26,12 @@ def score_recall(
     systems have searched are not searched again.
     """
     scores: dict[str, dict[str, InferenceScores]] = {}
-    for relation in dict.fromkeys(item.relation for item in items):
+    for relation in dict.fromkeys(item.relation for item in items if item.target):
         known = [item for item in items if item.relation == relation and item.target]
-        if not known:
-            continue
         gold = bundle.generator.signer.signatures([item.target for item in known])
         sources = [for_modelling(item.source) for item in known]
         guesses = _model_guesses(bundle.generator, relation, sources, options)
-        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.folder, relation))] * len(known)
+        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.generator.folder, relation))] * len(known)
         for name, ranked in guesses.items():
             rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]
             if relation_scores := score_inference(rows):
