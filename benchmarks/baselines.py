@@ -9,11 +9,11 @@ a source's ten answers; `score` is the mean log-probability per token of the ans
 import sys
 from itertools import pairwise
 from statistics import mean
-from time import perf_counter, process_time
 
 import torch
 
 from cod3s import load
+from cod3s.bench.clock import Clock
 from cod3s.records import AnswerSet
 from cod3s.text import words
 
@@ -41,13 +41,13 @@ def main(bundle: str) -> None:
     print("|---|---|---|---|---|")
     for system in ("s2s", "dbs", "dpc"):
         generator.generate(SOURCES[:1], "effect", k=10, system=system)  # opens what it needs
-        start, processor = perf_counter(), process_time()
+        clock = Clock()
         sets = generator.generate(SOURCES, "effect", k=10, system=system)
-        wall, busy = (perf_counter() - start) / len(SOURCES), (process_time() - processor) / len(SOURCES)
+        wall, processor = (seconds / len(SOURCES) for seconds in clock.lap())
         number = mean(map(len, sets))
         score = mean(answer.forward for answers in sets for answer in answers if answer.forward is not None)
         bigrams = mean(map(distinct_bigrams, sets))
-        print(f"| {system} | {wall:.2f} ({busy:.2f}) | {number:.1f} | {score:.2f} | {bigrams:.2f} |")
+        print(f"| {system} | {wall:.2f} ({processor:.2f}) | {number:.1f} | {score:.2f} | {bigrams:.2f} |")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ The machine is noisy, so the encoders take turns in short rounds and each ratio 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter, process_time
 
 import numpy as np
 
+from cod3s.bench.clock import Clock
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
 from cod3s.options import BITS, SEED
@@ -51,9 +51,9 @@ def bench_encoders(
     vectors: list[Vectors] = [encoder.encode(sentences) for encoder in encoders]  # also warms up
     for turn in range(rounds):
         for number, encoder in enumerate(encoders):
-            start = perf_counter(), process_time()
+            clock = Clock()
             encoder.encode(sentences)
-            seconds[:, number, turn] = perf_counter() - start[0], process_time() - start[1]
+            seconds[:, number, turn] = clock.lap()
             progress(1)
     rates = len(sentences) / np.median(seconds[0], axis=1)
     ratios = np.median(seconds[:, :1] / seconds, axis=2)  # (2, encoders)

@@ -121,10 +121,10 @@ COUNTS = (
 def distinct_table(summary: Summary, relation: str) -> Table:
     """The lower part of the paper's table 2: distinct answers among ten by threshold; then effective counts."""
     titles = {Column("distinct", f"{threshold:g}"): f"{threshold:g}" for threshold in THRESHOLDS}
-    titles |= {column: f"{column.group} ({column.metric})" for column in COUNTS if _any(summary, relation, column)}
+    titles |= {column: f"{column.group} ({column.metric})" for column in COUNTS if _has(summary, relation, column)}
     with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
     rows = []
-    for system in _with(summary, relation):
+    for system in _systems_with(summary, relation):
         row: list[object] = [system]
         row += [_figure(summary, system, relation, column, "{:.2f}") for column in titles]
         if with_paper:
@@ -157,14 +157,14 @@ MORE = (
 
 def more_table(summary: Summary, size: int, relation: str) -> Table:
     """Diversity by other measures, and quality: diversity alone is easy."""
-    shown = [row for row in MORE if _any(summary, relation, Column(str(size), row[0]))]
+    shown = [row for row in MORE if _has(summary, relation, Column(str(size), row[0]))]
     rows = [
         table_row(
             system,
             interval_cell(summary.figure(system, relation, Column(str(size), "semantic"))),
             *(_figure(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
         )
-        for system in _with(summary, relation)
+        for system in _systems_with(summary, relation)
     ]
     note = (
         "Cosine with its 95 % bootstrap interval. Self-BLEU: lower is more diverse. Classes: different things "
@@ -256,11 +256,11 @@ def _marked(cell: Cell) -> str:
     return f"*{shown}*" if cell.published and shown != NOTHING else shown
 
 
-def _with(summary: Summary, relation: str) -> list[str]:
+def _systems_with(summary: Summary, relation: str) -> list[str]:
     return [system for system, relations in summary.systems.items() if relation in relations]
 
 
-def _any(summary: Summary, relation: str, column: Column) -> bool:
+def _has(summary: Summary, relation: str, column: Column) -> bool:
     return any(summary.figure(system, relation, column) for system in summary.systems)
 
 
