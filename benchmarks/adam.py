@@ -29,8 +29,8 @@ def main() -> None:
             start = time.process_time()
             optimiser.step()
             seconds[name].append(time.process_time() - start)
-    for name, own in seconds.items():
-        print(f"{name}: {1000 * sorted(own)[ROUNDS // 2]:.1f} ms a step")
+    for name, rounds in seconds.items():
+        print(f"{name}: {1000 * sorted(rounds)[ROUNDS // 2]:.1f} ms per step")
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("bundle", nargs="?")
     parser.add_argument("--rounds", type=int, default=2)
-    asked = parser.parse_args()
-    generator = load(asked.bundle)
+    options = parser.parse_args()
+    generator = load(options.bundle)
     folder, vocabulary = generator.folder / "models" / "shared", generator.models.vocabulary
     peers = {
         "float32": restore_llama(folder).eval(),
@@ -76,7 +76,7 @@ def main() -> None:
     tokens = range(vocabulary.first_signature, len(vocabulary))
     groups = len(vocabulary.signature.groups)
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for number in range(asked.rounds + 1):
+    for number in range(options.rounds + 1):
         for source, relation in SOURCES:
             role = generator.models.sentence(relation)
             chosen, config = generator._configured(relation, None, "cod3s", BEAM)

@@ -26,21 +26,21 @@ def main() -> None:
     models = open_models(arguments.bundle)
     model = models.signature(arguments.relation)
     sources = [for_modelling(text) for text in bench_sentences(arguments.sources)]
-    found, seconds = {}, {}
+    tokens, seconds = {}, {}
     for search in ("beam", "exact"):
         start = process_time()
         config = DecodeConfig(k=1, signature_search=search, signature_beam=arguments.best)
         rows = find_signatures(model, sources, config)
         seconds[search] = (process_time() - start) / len(sources)
-        found[search] = [[one.tokens for one in own] for own in rows]
-    pairs = list(zip(found["beam"], found["exact"], strict=True))
+        tokens[search] = [[signature.tokens for signature in row] for row in rows]
+    pairs = list(zip(tokens["beam"], tokens["exact"], strict=True))
     print(f"sources {len(sources)} | best {arguments.best} | bundle {models.facts.name}")
     print("| true best | missed by the beam | sources with a miss |\n|---|---|---|")
     for first in (1, 3, 10, arguments.best):
         missed = [len(set(exact[:first]) - set(beam)) for beam, exact in pairs]
         share = sum(missed) / (first * len(pairs))
         print(f"| {first} | {100 * share:.1f} % | {sum(map(bool, missed))} of {len(pairs)} |")
-    print(f"processor seconds a source: beam {seconds['beam']:.2f}, exact {seconds['exact']:.2f}")
+    print(f"processor seconds per source: beam {seconds['beam']:.2f}, exact {seconds['exact']:.2f}")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ CHOICES = {
 }
 
 
-def relevance(found: AnswerSet, encoder: Encoder) -> float:
-    source, *answers = encoder.encode([found.source, *(answer.text for answer in found.answers)])
-    return float(np.mean(np.array(answers) @ source))
+def relevance(answers: AnswerSet, encoder: Encoder) -> float:
+    source, *vectors = encoder.encode([answers.source, *answers.texts])
+    return float(np.mean(np.array(vectors) @ source))
 
 
 def main(questions: str, bundle: str | None = None) -> None:
@@ -49,14 +49,13 @@ def main(questions: str, bundle: str | None = None) -> None:
             sets = model.generate(premises[FIRST : FIRST + SOURCES], relation, options=options)
             seconds = (time.process_time() - start) / SOURCES
             counts = [
-                np.mean([count_distinct(found, facts["template"], encoder, threshold) for found in sets])
+                np.mean([count_distinct(answers, facts["template"], encoder, threshold) for answers in sets])
                 for encoder, threshold in ((signed, 0.1), (signed, 0.25), (other, 0.1))
             ]
-            forward = np.mean(
-                [answer.forward for found in sets for answer in found.answers if answer.forward is not None]
-            )
-            critic = np.mean([answer.plausibility or np.nan for found in sets for answer in found.answers])
-            cosine = np.mean([relevance(found, signed) for found in sets])
+            written = [answer for answers in sets for answer in answers]
+            forward = np.mean([answer.forward for answer in written if answer.forward is not None])
+            critic = np.mean([answer.plausibility or np.nan for answer in written])
+            cosine = np.mean([relevance(answers, signed) for answers in sets])
             print(
                 f"| {relation} | {name} | {counts[0]:.2f} / {counts[1]:.2f} | {counts[2]:.2f} | {forward:.2f}"
                 f" | {critic:.3f} | {cosine:.3f} | {seconds:.1f} |",

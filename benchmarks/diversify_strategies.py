@@ -68,14 +68,14 @@ def plain(temperature: float) -> Way:
 def by_strategy(strategy: str) -> Way:
     def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> Answers:
         try:
-            found = cod3s.diversify(
+            answers = cod3s.diversify(
                 server, prompt, k, strategy=strategy, budget=100, token_budget=tokens, min_gain=0
             )
         except Cod3sError as error:
             if error.__cause__ is not None:  # the server did not answer
                 raise
             return []  # it did, but not in the form that the strategy asked for
-        return list(found.texts)
+        return list(answers.texts)
 
     return ask
 
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--judge", default="fast")
     parser.add_argument(
-        "--answers", type=Path, default=Path("strategies.jsonl"), help="kept: a run that was cut goes on from here"
+        "--answers", type=Path, default=Path("strategies.jsonl"), help="kept: a stopped run continues from here"
     )
     options = parser.parse_args()
     ways = {f"temperature {options.temperature:g}": plain(options.temperature), "temperature 1.2": plain(1.2)}

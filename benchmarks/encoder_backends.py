@@ -68,8 +68,8 @@ def torch_forward(threads: int) -> Forward:
     def forward(ids: Batch) -> np.ndarray:
         tokens, mask = padded(ids)
         with torch.inference_mode():
-            found = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
-        states: np.ndarray = found.last_hidden_state.numpy()
+            output = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
+        states: np.ndarray = output.last_hidden_state.numpy()
         return states
 
     return forward

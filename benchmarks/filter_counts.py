@@ -15,7 +15,7 @@ from cod3s.corpus.sql import connect
 
 def count(corpus: Path, filters: list[Filter]) -> dict[str, list[int]]:
     """For each corpus of the pairs: its pairs, then how many each filter removes, then all of them together."""
-    wanted = [*(one.removes for one in filters), f"{removed_by(filters)} IS NOT NULL"]
+    wanted = [*(rule.removes for rule in filters), f"{removed_by(filters)} IS NOT NULL"]
     columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in wanted)
     rows = connect().execute(
         f"""SELECT corpus, count(*), {columns} FROM (
@@ -28,14 +28,16 @@ def count(corpus: Path, filters: list[Filter]) -> dict[str, list[int]]:
 def main() -> None:
     corpus, preset = Path(sys.argv[1]), sys.argv[2]
     filters = find_filters(preset)
-    found = count(corpus, filters)
-    total = [sum(column) for column in zip(*found.values(), strict=True)]
+    by_corpus = count(corpus, filters)
+    total = [sum(column) for column in zip(*by_corpus.values(), strict=True)]
     table = [
-        (name, *(f"{100 * counts[row] / counts[0]:.1f}" for counts in found.values()), f"{total[row]:,}")
-        for row, name in enumerate([*(one.label for one in filters), "any of them"], start=1)
+        (name, *(f"{100 * counts[row] / counts[0]:.1f}" for counts in by_corpus.values()), f"{total[row]:,}")
+        for row, name in enumerate([*(rule.label for rule in filters), "any of them"], start=1)
     ]
-    pairs = ("pairs", *(f"{counts[0]:,}" for counts in found.values()), f"{total[0]:,}")
-    print_table("Removed, % of a corpus", ("filter", *found, "pairs in all"), [pairs, *table], f"filter {preset}")
+    pairs = ("pairs", *(f"{counts[0]:,}" for counts in by_corpus.values()), f"{total[0]:,}")
+    print_table(
+        "Removed, % of a corpus", ("filter", *by_corpus, "pairs in all"), [pairs, *table], f"filter {preset}"
+    )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ def resident_mb(process: int) -> float:
 
 def main(bundle: str, inputs: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        given = Path(scratch) / "sources.txt"
-        given.write_text("\n".join(made_sentences(inputs, seed=1)) + "\n")
-        command = ["generate", "effect", "--bundle", bundle, "--input", str(given), *OPTIONS]
+        sources = Path(scratch) / "sources.txt"
+        sources.write_text("\n".join(made_sentences(inputs, seed=1)) + "\n")
+        command = ["generate", "effect", "--bundle", bundle, "--input", str(sources), *OPTIONS]
         process = subprocess.Popen(
             [sys.executable, "-m", "cod3s", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

@@ -104,27 +104,27 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path)
     parser.add_argument("--relation", choices=SOURCES, help="only this one")
     parser.add_argument("--sources", type=int, default=12, help="of each relation")
-    given = parser.parse_args()
-    model = load(given.bundle, threads=1)
+    options = parser.parse_args()
+    model = load(options.bundle, threads=1)
     model.generate("The lamp fell.", "effect", options=_WRITTEN)  # opens everything
     print("| relation | system | answers | critic | cosine to the nearest other | processor s per source |")
     print("|---|---|---|---|---|---|")
-    with given.output.open("w", encoding="utf-8", newline="") as file:
+    with options.output.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
         table.writerow(["system", "relation", "source", "answer", "critic"])
-        for relation in [given.relation] if given.relation else SOURCES:
+        for relation in [options.relation] if options.relation else SOURCES:
             for name, answer in SYSTEMS.items():
-                replies = [reply(model, answer, source, relation) for source in SOURCES[relation][: given.sources]]
+                replies = [ask(model, answer, source, relation) for source in SOURCES[relation][: options.sources]]
                 table.writerows(
-                    [name, relation, made.source, text, f"{critic:.3f}"]
-                    for made in replies
-                    for text, critic in zip(made.texts, made.critic, strict=True)
+                    [name, relation, reply.source, text, f"{critic:.3f}"]
+                    for reply in replies
+                    for text, critic in zip(reply.texts, reply.critic, strict=True)
                 )
                 file.flush()
                 print(f"| {relation} | {name} | {summary(model, replies)} |", flush=True)
 
 
-def reply(model: Generator, answer: Answering, source: str, relation: str) -> Reply:
+def ask(model: Generator, answer: Answering, source: str, relation: str) -> Reply:
     start = time.process_time()
     texts = answer(model, source, relation)
     seconds = time.process_time() - start
@@ -134,10 +134,10 @@ def reply(model: Generator, answer: Answering, source: str, relation: str) -> Re
 def summary(model: Generator, replies: Sequence[Reply]) -> str:
     """Answers per source, the critic's mean, how near answers are to each other, and seconds, as cells."""
     figures = (
-        mean(len(made.texts) for made in replies),
-        mean(critic for made in replies for critic in made.critic),
-        mean(mean_nearness(model, made.texts) for made in replies),
-        mean(made.seconds for made in replies),
+        mean(len(reply.texts) for reply in replies),
+        mean(critic for reply in replies for critic in reply.critic),
+        mean(mean_nearness(model, reply.texts) for reply in replies),
+        mean(reply.seconds for reply in replies),
     )
     return "{:.1f} | {:.3f} | {:.3f} | {:.2f}".format(*figures)
 

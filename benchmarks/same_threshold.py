@@ -33,7 +33,7 @@ def main() -> None:
         for bits in (16, 64, 128, 256):
             codes = [random_code(bits, encoder.dim, seed) for seed in range(1234, 1239)]
             far = [hamming(pack(code.sign(first)), pack(code.sign(second))) for code in codes]
-            means = [np.mean([f1(one <= bits // share, same) for one in far]) for share in SHARES]
+            means = [np.mean([f1(distances <= bits // share, same) for distances in far]) for share in SHARES]
             print(f"{name:10}{bits:6}" + "".join(f"{mean:9.3f}" for mean in means), flush=True)
 
 

@@ -5,7 +5,7 @@
 
 Every way gets the same candidates, scores and vectors (--encoder). What they keep is judged by another encoder
 (--judge), so that none is measured by its own yardstick: distinct counts go down the list and keep an answer whose
-completed statement is farther than a cosine distance from all kept ones (section 5 of the paper).
+completed statement is at least a cosine distance from all kept ones (section 5 of the paper).
 """
 
 import argparse
@@ -25,6 +25,7 @@ from semhash import SemHash
 import cod3s
 from cod3s.corpus.questions import read_questions
 from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.metrics.semantic import distinct, mean_distance
 from cod3s.selection import BITS
 from cod3s.text import for_embedding
 
@@ -149,20 +150,12 @@ def make_pool(record: dict[str, Any], chooser: Encoder, judge: Encoder) -> Pool:
     )
 
 
-def distinct(vectors: Vectors, threshold: float) -> int:
-    kept: list[int] = []
-    for row in range(len(vectors)):
-        if not kept or (1 - vectors[kept] @ vectors[row]).min() > threshold:
-            kept.append(row)
-    return len(kept)
-
-
 def judge(pool: Pool, rows: Sequence[int]) -> dict[str, float]:
-    vectors = pool.judged[list(rows)]
-    pairs = len(rows) * (len(rows) - 1)
+    vectors = pool.judged[list(rows)].astype(np.float64)
+    distances = 1 - vectors @ vectors.T
     figures = {"score": float(np.mean([pool.scores[row] for row in rows]))}
-    figures |= {f"distinct {threshold}": distinct(vectors, threshold) for threshold in THRESHOLDS}
-    return figures | {"diversity": 100 * float((1 - vectors @ vectors.T).sum()) / pairs}
+    figures |= {f"distinct {threshold}": len(distinct(distances, threshold)) for threshold in THRESHOLDS}
+    return figures | {"diversity": 100 * mean_distance(distances)}
 
 
 def main() -> None:

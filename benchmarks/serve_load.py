@@ -12,7 +12,6 @@ what was answered and how fast, the statuses that came, and the server's memory 
 
 import argparse
 import asyncio
-import csv
 import json
 import os
 import signal
@@ -28,8 +27,9 @@ from pathlib import Path
 from statistics import median
 
 import httpx
+from campaign.watch import memory_mb
+from reading import read_asked
 
-READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
 MOST_REQUESTS = 2000  # in a round, whatever the time
 
 
@@ -67,19 +67,12 @@ def server(*options: str) -> Iterator[tuple[str, int]]:
                 process.kill()
 
 
-def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-
 def questions() -> Iterator[dict[str, str]]:
     """The sources of the reading, each with both relations, and then again with another day before each.
 
     The server remembers what it was asked, so no question comes twice.
     """
-    with READING.open(encoding="utf-8", newline="") as file:
-        sources = list(dict.fromkeys(row["source"] for row in csv.DictReader(file, delimiter="\t")))
+    sources = list(dict.fromkeys(source for source, _ in read_asked()))
     for day in count():
         for source, relation in product(sources, ("effect", "cause")):
             yield {"text": f"on day {day} {source}" if day else source, "relation": relation}
@@ -132,36 +125,34 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=30.0, help="the server's limit in seconds")
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the rounds as JSON")
-    given = parser.parse_args()
-    options = ["--at-once", str(given.at_once), "--seconds", str(given.patience)]
-    options += ["--bundle", str(given.bundle)] if given.bundle else []
-    if given.turns:
-        take_turns(options, given.k, given.clients, given.seconds, given.turns)
+    options = parser.parse_args()
+    flags = ["--at-once", str(options.at_once), "--seconds", str(options.patience)]
+    flags += ["--bundle", str(options.bundle)] if options.bundle else []
+    if options.turns:
+        take_turns(flags, options.k, options.clients, options.seconds, options.turns)
         return
-    with server(*options) as (address, pid):
+    with server(*flags) as (address, pid):
         asked = questions()
         rounds = [
-            asyncio.run(run_round(address, pid, clients, given.seconds, given.k, asked))
-            for clients in (1, given.clients, given.clients)
+            asyncio.run(run_round(address, pid, clients, options.seconds, options.k, asked))
+            for clients in (1, options.clients, options.clients)
         ]
-    if given.json:
-        print(json.dumps([asdict(one) for one in rounds]))
+    if options.json:
+        print(json.dumps([asdict(result) for result in rounds]))
         return
-    print("| clients | answered | per second | median s | p95 s | slowest s | statuses | server MB |")
+    print("| clients | answered | statuses | per second | median s | p95 s | slowest s | server MB |")
     print("|---|---|---|---|---|---|---|---|")
-    for one in rounds:
-        came = ", ".join(f"{status}: {number}" for status, number in sorted(one.statuses.items()))
-        print(
-            f"| {one.clients} | {one.answered} | {one.per_second} | {one.median_seconds} | {one.p95_seconds} "
-            f"| {one.slowest_seconds} | {came} | {one.memory_mb} |"
-        )
+    for result in rounds:
+        statuses = ", ".join(f"{status}: {number}" for status, number in sorted(result.statuses.items()))
+        cells = {**asdict(result), "statuses": statuses}
+        print(f"| {' | '.join(map(str, cells.values()))} |")
 
 
-def take_turns(options: list[str], k: int, clients: int, seconds: float, turns: int) -> None:
+def take_turns(flags: list[str], k: int, clients: int, seconds: float, turns: int) -> None:
     """Print what each server answers, turn by turn, and the ratio of the processor seconds per answer."""
     spent: defaultdict[str, float] = defaultdict(float)
     answered: Counter[str] = Counter()
-    with server(*options) as together, server(*options, "--together", "1") as alone:
+    with server(*flags) as together, server(*flags, "--together", "1") as alone:
         asked = {"one at a time": questions(), "together": questions()}
         for _ in range(turns):
             for name, (address, pid) in (("one at a time", alone), ("together", together)):

@@ -10,7 +10,6 @@ written are the steps of a search times its beams.
 """
 
 import argparse
-import csv
 import random
 import resource
 import time
@@ -20,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from reading import Asked, read_asked
 
 from cod3s.decode.generator import Generator, load
 from cod3s.encode import Vectors
@@ -33,10 +34,6 @@ SOURCES = (
     ("the shop closed early", "cause"),
     ("he decided to sell the old car before the winter", "cause"),
 )
-READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
-
-Asked = tuple[str, str]
-"""A source and a relation."""
 
 
 @dataclass
@@ -120,10 +117,7 @@ def count(generator: Generator, costs: Costs) -> None:
 
 def sources_to_write_for(generator: Generator, costs: Costs, number: int) -> list[Asked]:
     """The first sources of the reading, in a fixed random order, for which sentences are written."""
-    with READING.open(encoding="utf-8", newline="") as file:
-        asked = list(
-            dict.fromkeys((row["source"], row["relation"]) for row in csv.DictReader(file, delimiter="\t"))
-        )
+    asked = read_asked()
     random.Random(1).shuffle(asked)
     chosen: list[Asked] = []
     for source, relation in asked:

@@ -27,12 +27,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("bundle", nargs="?")
     parser.add_argument("--first", type=int, help="only so many sources of each relation")
-    asked = parser.parse_args()
-    model = load(asked.bundle, remember=100_000)
+    options = parser.parse_args()
+    model = load(options.bundle, remember=100_000)
     shown, written, missing = 0, 0, 0
     stopped: Counter[str] = Counter()
     for relation in ("cause", "effect"):
-        sources = read_sources(relation)[: asked.first]
+        sources = read_sources(relation)[: options.first]
         for filtered in model.generate_many(sources, relation, options=DEFAULT):
             unfiltered = model.generate(filtered.source, relation, options=UNFILTERED)
             print(f"{relation} of: {filtered.source}")

@@ -6,17 +6,15 @@ Later calls are made once for each source of docs/measured/reading.tsv; the firs
 same call as the last one.
 """
 
-import csv
 import subprocess
 import sys
 import time
-from pathlib import Path
 from statistics import mean, median
+
+from reading import read_asked
 
 from cod3s.decode.generator import Generator, load
 from cod3s.records import AnswerMade
-
-READING = Path(__file__).parent.parent / "docs" / "measured" / "reading.tsv"
 
 
 def time_shell() -> float:
@@ -45,9 +43,7 @@ def main() -> None:
     opened = time.perf_counter()
     model.generate("the harbour froze", "effect")
     print(f"open: {opened - start:.2f} s; first call: {time.perf_counter() - opened:.2f} s")
-    with READING.open(encoding="utf-8", newline="") as file:
-        asked = dict.fromkeys((row["source"], row["relation"]) for row in csv.DictReader(file, delimiter="\t"))
-    rows = [time_stream(model, source, relation) for source, relation in asked]
+    rows = [time_stream(model, source, relation) for source, relation in read_asked()]
     known = [row for row in rows if row[2] == 10]
     for name, group in (("all", rows), ("ten known answers", known), ("others", [*{*rows} - {*known}])):
         firsts, alls, _ = zip(*group, strict=True)

@@ -9,8 +9,8 @@ hits of the ten most frequent words of all targets. COPA is a file of questions:
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter, process_time
 
+from cod3s.bench.clock import Clock
 from cod3s.corpus.questions import read_questions
 from cod3s.decode.baselines.word_graph import WordGraph, open_word_graph
 from cod3s.decode.baselines.word_graph.build import DOUBT, build_word_graph
@@ -23,11 +23,11 @@ FORMS = "SELECT word FROM words WHERE base = ?"
 
 def hits(rows: Rows, graph: WordGraph, balance: float | None) -> float:
     """The share of pairs whose target holds a word looked up for its source."""
-    found = 0
+    number = 0
     for source, target in zip(rows.source, rows.target, strict=True):
         forms = {form for word in graph.related(source, 10, balance) for form in word.forms}
-        found += bool(forms & set(words(target)))
-    return found / len(rows.target)
+        number += bool(forms & set(words(target)))
+    return number / len(rows.target)
 
 
 def frequent_hits(rows: Rows, graph: WordGraph) -> float:
@@ -46,19 +46,24 @@ def main(corpus: Path, questions: str | None) -> None:
         for doubt in (0.0, DOUBT):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "words.sqlite"
-                start, processor = perf_counter(), process_time()
+                clock = Clock()
                 build_word_graph(corpus, relation, path, doubt=doubt)
-                spent = f"{perf_counter() - start:.0f} ({process_time() - processor:.0f})"
+                wall, processor = clock.lap()
                 graph = open_word_graph(path)
                 forward = 0.0 if graph.facts.source_is_cause else 1.0
                 shares = [hits(rows, graph, balance) for balance in (forward, 0.5, 1 - forward)]
                 figures = " | ".join(f"{share:.3f}" for share in [*shares, frequent_hits(rows, graph)])
                 size = path.stat().st_size / 1e6
-                print(f"| {relation} | {doubt:.0f} | {spent} | {size:.1f} | {figures} |", flush=True)
+                print(
+                    f"| {relation} | {doubt:.0f} | {wall:.0f} ({processor:.0f}) | {size:.1f} | {figures} |",
+                    flush=True,
+                )
                 if questions and doubt == DOUBT:
-                    own = [one.premise for one in read_questions(questions) if one.direction == relation]
-                    known = [len(graph.related(premise, 10)) for premise in own]
-                    print(f"{relation}: of {len(own)} premises {known.count(10)} have ten, {known.count(0)} none")
+                    asked = [question for question in read_questions(questions) if question.direction == relation]
+                    known = [len(graph.related(question.premise, 10)) for question in asked]
+                    print(
+                        f"{relation}: {known.count(10)} of {len(asked)} premises have ten, {known.count(0)} none"
+                    )
 
 
 if __name__ == "__main__":

@@ -402,18 +402,17 @@ def test_answers_fall_into_classes_in_order(distances: list[list[float]], classe
 
 
 @pytest.mark.parametrize(
-    ("classes", "k", "qualities", "wanted", "reason"),
+    ("classes", "k", "wanted", "reason"),
     [
-        ([], 3, None, 0.0, "no answers"),
-        ([0, 1, 2], 3, None, 1.0, "all new: the weights sum to 1"),
-        ([0, 0, 0], 3, None, 1 / 2.44, "1 of 1 + .8 + .64"),
-        ([0, 0, 1], 3, None, 1.64 / 2.44, "the first and the third"),
-        ([0, 1], 3, None, 1.8 / 2.44, "a missing answer adds nothing"),
-        ([0, 1, 2], 2, None, 1.0, "only the first k count"),
-        ([0, 0, 1], 3, [0.5, 9.0, 1.0], (0.5 + 0.64) / 2.44, "a repeat adds nothing, however good"),
+        ([], 3, 0.0, "no answers"),
+        ([0, 1, 2], 3, 1.0, "all new: the weights sum to 1"),
+        ([0, 0, 0], 3, 1 / 2.44, "1 of 1 + .8 + .64"),
+        ([0, 0, 1], 3, 1.64 / 2.44, "the first and the third"),
+        ([0, 1], 3, 1.8 / 2.44, "a missing answer adds nothing"),
+        ([0, 1, 2], 2, 1.0, "only the first k count"),
     ],
 )
 def test_utility_discounts_later_answers_and_repeats(
-    classes: list[int], k: int, qualities: list[float] | None, wanted: float, reason: str
+    classes: list[int], k: int, wanted: float, reason: str
 ) -> None:
-    assert utility(classes, k, qualities) == pytest.approx(wanted), reason
+    assert utility(classes, k) == pytest.approx(wanted), reason

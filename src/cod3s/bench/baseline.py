@@ -86,19 +86,18 @@ def compare_with_baseline(path: Path, record: Mapping[str, Any]) -> tuple[list[C
 
 
 def _ratios(record: Mapping[str, Any], clock: str) -> dict[str, float]:
+    prefix = "processor_" if clock == "processor" else ""
     ratios = {}
     for row in record.get("rows") or record.get("stages") or []:
-        label = next((label for label in _LABELS if label in row), None)
-        value = (
-            row.get(f"processor_{_LABELS[label]}" if clock == "processor" else _LABELS[label]) if label else None
-        )
-        if label and isinstance(value, int | float) and value > 0:
-            ratios[str(row[label])] = float(value)
+        for label, figure in _LABELS.items():
+            value = row.get(f"{prefix}{figure}") if label in row else None
+            if isinstance(value, int | float) and value > 0:
+                ratios[str(row[label])] = float(value)
     return ratios
 
 
 def _require_equal_settings(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    compared = {name: now.get(name) for name in sorted({*before, *now} - {*_OF_THE_RUN})}
+    compared = {name: now.get(name) for name in sorted({*before, *now}.difference(_OF_THE_RUN))}
     if differing := changed_values(before, compared):
         raise Cod3sError(
             f"{path} was measured with different settings: {'; '.join(differing)}",

@@ -8,10 +8,9 @@ Ratios are also given in processor time, which with a single thread does not dep
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from time import perf_counter, process_time
 
+from cod3s.bench.clock import Clock
 from cod3s.bench.random_bundle import RELATION, RandomBundle, made_sentences
 from cod3s.bundle import read_facts
 from cod3s.decode.decode_config import MAX_K, DecodeConfig
@@ -92,18 +91,19 @@ def open_peer(bundle: RandomBundle, threads: int) -> BundleModels:
 
 def time_stages(models: BundleModels, sources: Sequence[str], config: DecodeConfig) -> Times:
     """The parts of both stages as `Generator` runs them, each timed."""
-    clock = _Clock()
+    clock = Clock()
+    times: Times = {}
     candidates = find_signatures(models.signature(RELATION), sources, config)
-    clock.stop("signatures")
+    times["signatures"] = clock.lap()
     rankings = rank_signatures(models, RELATION, sources, candidates, config)
     chosen = [keep_signatures_apart(ranking, config, []) for ranking in rankings]
-    clock.stop("rerank signatures")
+    times["rerank signatures"] = clock.lap()
     signatures = [[signature.signature for signature in row] for row in chosen]
     bins = write_candidates(models.sentence(RELATION), sources, signatures, config)
-    clock.stop("sentences")
+    times["sentences"] = clock.lap()
     rerank_candidates(need_backward(models, RELATION), sources, bins, config.sentence_weight)
-    clock.stop("rerank sentences")
-    return clock.times
+    times["rerank sentences"] = clock.lap()
+    return times
 
 
 def _speed(stage: str, times: Times, inputs: int) -> StageSpeed:
@@ -140,12 +140,9 @@ def bench_growth(
     generator.generate(made_sentences(2, 5), relation, 1, options=config.with_values(max_tokens=2))
     for inputs, k in cases:
         sources = made_sentences(inputs, seed=inputs)
-        clock = _Clock()
-        answers = sum(
-            len(answer_set) for answer_set in generator.generate_many(sources, relation, k, options=config)
-        )
-        clock.stop("all")
-        wall, processor = clock.times["all"]
+        clock = Clock()
+        answers = sum(map(len, generator.generate_many(sources, relation, k, options=config)))
+        wall, processor = clock.lap()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rows.append(Growth(inputs, k, wall, processor, processor / max(1, answers), peak))
         progress(1)
@@ -164,24 +161,11 @@ class FirstAnswer:
 
 def bench_first_answer(folder: Path, relation: str, config: DecodeConfig, threads: int) -> FirstAnswer:
     """Seconds to open the bundle and to its first and second answer sets."""
-    marks = [perf_counter()]
+    clock = Clock()
     generator = load(folder, threads=threads)
-    marks.append(perf_counter())
+    laps = [clock.lap()]
     for source in ("the tenant misplaced his keys", "the river rose after the storm"):
         generator.generate(source, relation, options=config)
-        marks.append(perf_counter())
-    load_time, first, later = (b - a for a, b in pairwise(marks))
+        laps.append(clock.lap())
+    load_time, first, later = (wall for wall, _ in laps)
     return FirstAnswer(generator.facts.name, load_time, first, later)
-
-
-class _Clock:
-    """Seconds since the last stop, by name."""
-
-    def __init__(self) -> None:
-        self.times: Times = {}
-        self._since = perf_counter(), process_time()
-
-    def stop(self, stage: str) -> None:
-        wall, processor = perf_counter(), process_time()
-        self.times[stage] = wall - self._since[0], processor - self._since[1]
-        self._since = wall, processor

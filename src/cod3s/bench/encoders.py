@@ -6,10 +6,10 @@ The machine is noisy, so the encoders take turns in short rounds and each ratio 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter, process_time
 
 import numpy as np
 
+from cod3s.bench.clock import Clock
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
 from cod3s.options import BITS, SEED
@@ -35,9 +35,9 @@ class EncoderSpeed:
     equal_signatures: float | None
 
 
-def bench_sentences(number: int, seed: int = SEED) -> list[str]:
-    """Made-up sentences of 2 to about 25 words, the same for the same seed."""
-    draw = random.Random(seed)
+def bench_sentences(number: int) -> list[str]:
+    """Made-up sentences of 2 to about 25 words, always the same."""
+    draw = random.Random(SEED)
     parts = (_WHO, _DID, _WHERE, _WHY)
     texts = (" ".join(filter(None, (draw.choice(part) for part in parts))) for _ in range(number))
     return [f"{text[0].upper()}{text[1:]} {draw.randrange(1000)} times." for text in texts]
@@ -51,21 +51,16 @@ def bench_encoders(
     vectors: list[Vectors] = [encoder.encode(sentences) for encoder in encoders]  # also warms up
     for turn in range(rounds):
         for number, encoder in enumerate(encoders):
-            start = perf_counter(), process_time()
+            clock = Clock()
             encoder.encode(sentences)
-            seconds[:, number, turn] = perf_counter() - start[0], process_time() - start[1]
+            seconds[:, number, turn] = clock.lap()
             progress(1)
     rates = len(sentences) / np.median(seconds[0], axis=1)
-    ratios, processor_ratios = np.median(seconds[:, :1] / seconds, axis=2)
+    ratios = np.median(seconds[:, :1] / seconds, axis=2)  # (2, encoders)
+    speeds = np.column_stack([rates, *ratios]).tolist()
     return [
-        EncoderSpeed(
-            encoder.id,
-            float(rates[number]),
-            float(ratios[number]),
-            float(processor_ratios[number]),
-            *_agreement(vectors[0], vectors[number], bits),
-        )
-        for number, encoder in enumerate(encoders)
+        EncoderSpeed(encoder.id, *speed, *_agreement(vectors[0], encoded, bits))
+        for encoder, speed, encoded in zip(encoders, speeds, vectors, strict=True)
     ]
 
 

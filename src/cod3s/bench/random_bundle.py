@@ -18,6 +18,7 @@ _MODELS = {
     RELATION: {"signature": "signature", "sentence": "sentence", "inverse": "inverse"},
     INVERSE: {"plain": "backward"},
 }
+_NAMES = [name for roles in _MODELS.values() for name in roles.values()]
 # Parts of made-up words.
 _PARTS = ("ka", "lo", "mi", "ren", "sto", "va", "du", "pel", "tor", "ni", "bra", "ze", "gul", "fi", "mas", "ro")
 
@@ -32,11 +33,11 @@ class RandomBundle:
     reader: Reader
 
 
-def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int = SEED) -> RandomBundle:
+def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS) -> RandomBundle:
     """A model per role, as in the paper: a bit per token, the same two tokens at every position."""
     find_name("shape of random weights", shape, FROM_SCRATCH)
     pieces = folder / "tokens.model"
-    train_pieces(made_sentences(2 * SHAPES[shape].pieces, seed), pieces, SHAPES[shape].pieces)
+    train_pieces(made_sentences(2 * SHAPES[shape].pieces, SEED), pieces, SHAPES[shape].pieces)
     facts = {
         quantization: BundleFacts(
             name=f"random {shape} {quantization}",
@@ -57,8 +58,8 @@ def make_random_bundle(folder: Path, shape: str, *, bits: int = BITS, seed: int 
     vocabulary = open_vocabulary(pieces, facts["int8"])
     reader = open_reader(SHAPES[shape], vocabulary, Path())
     models: dict[str, Any] = {}
-    for number, name in enumerate(_model_names()):
-        models[name] = build_transformer(SHAPES[shape], vocabulary, seed=seed + number).eval()
+    for number, name in enumerate(_NAMES):
+        models[name] = build_transformer(SHAPES[shape], vocabulary, seed=SEED + number).eval()
         models[name].save_pretrained(folder / "torch" / name)
     folders = {quantization: folder / quantization for quantization in facts}
     for quantization, output in folders.items():
@@ -73,12 +74,8 @@ def made_sentences(number: int, seed: int) -> list[str]:
     return [" ".join(draw.choices(words, k=draw.randint(5, 9))) for _ in range(number)]
 
 
-def _model_names() -> list[str]:
-    return [name for roles in _MODELS.values() for name in roles.values()]
-
-
 def _write(folder: Path, output: Path, facts: BundleFacts, vocabulary: Vocabulary, reader: Reader) -> None:
-    for name in _model_names():
+    for name in _NAMES:
         (output / "models" / name).mkdir(parents=True)
         convert_transformer(
             folder / "torch" / name,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
 
 import numpy as np
 import numpy.typing as npt
 
+from cod3s.bench.clock import Clock
 from cod3s.bench.random_bundle import made_sentences
 from cod3s.errors import Progress, require
 from cod3s.model.reader import open_reader
@@ -58,9 +58,9 @@ def bench_training(
         spent: dict[Callable[[], None], list[tuple[float, float]]] = {turn: [] for turn in turns}
         for _ in range(steps + 1):
             for run, seconds in spent.items():
-                wall, processor = perf_counter(), process_time()
+                clock = Clock()
                 run()
-                seconds.append((perf_counter() - wall, process_time() - processor))
+                seconds.append(clock.lap())
                 progress(1)
     # The first turn of each was a warm-up.
     medians = {run: np.median(seconds[1:], axis=0) for run, seconds in spent.items()}

@@ -3,11 +3,10 @@
 from cod3s.bins.atlas import Atlas, MappedBin, NearBin
 from cod3s.bins.binning import build_bins
 from cod3s.bins.file import BinsFacts, BinsFile, open_bins
-from cod3s.bins.statistics import BinRow, BinStatistics
+from cod3s.bins.statistics import BinStatistics
 
 __all__ = [
     "Atlas",
-    "BinRow",
     "BinStatistics",
     "BinsFacts",
     "BinsFile",

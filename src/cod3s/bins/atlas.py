@@ -41,8 +41,8 @@ class NearBin:
 class Atlas:
     """The bins by size, largest first, in memory; any thread may read it. It shows only presentable medoids."""
 
-    def __init__(self, bins: BinsFile, code: Code, most: int = MAX_BINS) -> None:
-        rows = list(bins.largest(most))
+    def __init__(self, bins: BinsFile, code: Code) -> None:
+        rows = list(bins.largest(MAX_BINS))
         self._bits = code.bits
         signatures = np.array([from_text(row.signature, code.bits) for row in rows], bool).reshape(-1, code.bits)
         self._packed = pack(signatures)

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from cod3s.encode import Vectors
 
+_ROWS = 16_384  # of a block
+
 
 def group_sums(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
     """The vector sum of each run of rows that begins at `starts`, (groups, dim)."""
@@ -25,12 +27,12 @@ def group_medoids(vectors: Vectors, starts: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 def scores_against(
-    vectors: Vectors, group: npt.NDArray[np.intp], sums: npt.NDArray[np.float64], rows: int = 16_384
+    vectors: Vectors, group: npt.NDArray[np.intp], sums: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Each row's dot product with the sum of its group, a block of rows at a time."""
     scores = np.empty(len(vectors))
-    for start in range(0, len(vectors), rows):
-        block = slice(start, start + rows)
+    for start in range(0, len(vectors), _ROWS):
+        block = slice(start, start + _ROWS)
         scores[block] = np.einsum("nd,nd->n", vectors[block], sums[group[block]])
     return scores
 

@@ -26,27 +26,27 @@ class EngineFile:
 
     def part(self, prefix: str) -> dict[str, Stored]:
         """The variables whose names start with `prefix`, also those that are stored under another name."""
-        own = {name: value for name, value in self.variables.items() if name.startswith(prefix)}
-        for alias, kept in self.aliases.items():
+        part = {name: value for name, value in self.variables.items() if name.startswith(prefix)}
+        for alias, name in self.aliases.items():
             if alias.startswith(prefix):
-                own[alias] = self.variables[kept]
-                if (scales := self.variables.get(f"{kept}_scale")) is not None:
-                    own.setdefault(f"{alias}_scale", scales)
-        return own
+                part[alias] = self.variables[name]
+                if (scales := self.variables.get(f"{name}_scale")) is not None:
+                    part.setdefault(f"{alias}_scale", scales)
+        return part
 
     def array(self, name: str) -> npt.NDArray[np.float32]:
-        """The numbers of a variable, in an array of their own; int8 weights are scaled back."""
+        """A copy of a variable's numbers in float32; int8 weights are scaled back."""
         numbers = self.stored(name).astype(np.float32)
         if (scales := self.scales(name)) is not None:
             numbers /= scales[:, None]
         return numbers
 
     def stored(self, name: str) -> npt.NDArray[Any]:
-        """The numbers of a variable where they are; they can be changed if the content can."""
+        """A variable's numbers, not copied: they can be changed if the content can."""
         return _numbers(self.variables[self.aliases.get(name, name)])
 
     def scales(self, name: str) -> npt.NDArray[np.float32] | None:
-        """What the rows of an int8 weight were multiplied by, where it is; other variables have none."""
+        """What the rows of an int8 weight were multiplied by, not copied; None for other variables."""
         scales = self.variables.get(f"{name}_scale")
         return None if scales is None else _numbers(scales)
 
@@ -57,8 +57,14 @@ class EngineFile:
 
 def read_engine_file(content: bytes | memoryview, name: str) -> EngineFile:
     """The variables in the content of the `model.bin` that messages call `name`."""
+    reader = _Reader(memoryview(content))
     try:
-        return _take_apart(memoryview(content), name)
+        if (version := reader.number("I")) != _VERSION:
+            raise BundleError(f"{name} has the engine's file format {version}, not {_VERSION}")
+        reader.string()  # the kind of model
+        reader.number("I")  # and its revision
+        variables = dict(reader.variable() for _ in range(reader.number("I")))
+        return EngineFile(variables, {reader.string(): reader.string() for _ in range(reader.number("I"))})
     except (struct.error, UnicodeDecodeError) as error:
         raise BundleError(f"{name} is damaged: {error}", hint="copy or export the bundle again") from error
 
@@ -75,16 +81,6 @@ def packed_variable(numbers: npt.NDArray[Any]) -> bytes:
     array = np.ascontiguousarray(numbers)
     kind = _TYPES.index(array.dtype.type)
     return struct.pack(f"<B{array.ndim}IBI", array.ndim, *array.shape, kind, array.nbytes) + array.tobytes()
-
-
-def _take_apart(content: memoryview, file: str) -> EngineFile:
-    reader = _Reader(content)
-    if (version := reader.number("I")) != _VERSION:
-        raise BundleError(f"{file} has the engine's file format {version}, not {_VERSION}")
-    reader.string()  # the kind of model
-    reader.number("I")  # and its revision
-    variables = dict(reader.variable() for _ in range(reader.number("I")))
-    return EngineFile(variables, {reader.string(): reader.string() for _ in range(reader.number("I"))})
 
 
 class _Reader:

@@ -4,6 +4,7 @@ The model is converted once, into the cache folder. In float32 it gives the same
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.inner import encoder_files
+from cod3s.encode.engine_file import read_engine_file, write_engine_file
 from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
 from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, convert_encoder, minilm_folder, weights_file
 from cod3s.errors import EncoderError
@@ -23,6 +24,7 @@ from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_fo
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
+_INNER_TOKENS = {"bos_token": "[CLS]", "eos_token": "[SEP]", "unk_token": "[UNK]"}
 _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md
 
 
@@ -86,7 +88,7 @@ def open_engine(kind: str, folder: str, **options: Any) -> Any:
 
 @cache
 def _choose_instructions() -> None:
-    """Let CTranslate2 use AVX-512 on AMD processors that have it, where it takes AVX2 unless it is told to.
+    """Let CTranslate2 use AVX-512 on AMD processors that have it; by default it uses AVX2 there.
 
     It reads the variable when it first computes; a user's own choice stays (docs/measured/speed.md).
     """
@@ -120,16 +122,32 @@ def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32")
 
 
 def open_inner_encoder(folder: Path, tokenizer: Path, threads: int | None = None) -> FastEncoder:
-    """all-MiniLM-L6-v2, taken from a seq2seq model in `folder` that reads with it; only rounding differs."""
+    """all-MiniLM-L6-v2, taken from a seq2seq model in `folder` that reads with it; only rounding differs.
+
+    So a bundle's answers can be signed even if the encoder itself is not installed.
+    """
     return FastEncoder(
         f"inner:{NAME}@{SHA256[:8]}",
         folder,
         tokenizer,
         dim=DIM,
         max_tokens=MAX_TOKENS,
-        files=encoder_files(folder),
+        files=_inner_files(folder),
         threads=threads,
     )
+
+
+def _inner_files(folder: Path) -> dict[str, bytes]:
+    """The files of an encoder-only engine model, by name, made from the seq2seq model in `folder`."""
+    if not (folder / "source_vocabulary.json").is_file():  # an encoder by itself
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+    epsilon = json.loads((folder / "config.json").read_bytes())["layer_norm_epsilon"]
+    whole = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
+    return {
+        "model.bin": write_engine_file(whole.part("encoder/"), "TransformerEncoderSpec", 1),
+        "config.json": json.dumps({**_INNER_TOKENS, "layer_norm_epsilon": epsilon}).encode(),
+        "vocabulary.json": (folder / "source_vocabulary.json").read_bytes(),
+    }
 
 
 def _embedded_model() -> tuple[Path, str]:
@@ -203,8 +221,8 @@ def _pooling_modes(pooling: dict[str, Any]) -> list[str]:
 
 def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
     path = folder / "sentence_bert_config.json"
-    wanted = read_json(path).get("max_seq_length") if path.is_file() else None
-    return min(int(wanted or 512), int(config["max_position_embeddings"]) - 2)
+    longest = read_json(path).get("max_seq_length") if path.is_file() else None
+    return min(int(longest or 512), int(config["max_position_embeddings"]) - 2)
 
 
 def _tokenizer(path: Path, max_tokens: int) -> Any:

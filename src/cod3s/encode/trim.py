@@ -16,11 +16,11 @@ def common_pieces(tokenizer: Path, texts: Iterable[str], number: int) -> list[in
     """
     opened = Tokenizer.from_file(str(tokenizer))
     names: dict[str, int] = opened.get_vocab()
-    kept = {id for name, id in names.items() if _is_basic(name)}
+    basic = {id for name, id in names.items() if _is_basic(name)}
     used = Counter(id for encoding in opened.encode_batch_fast(list(texts)) for id in encoding.ids)
-    others = [id for name, id in names.items() if not name.startswith("[unused") and id not in kept]
+    others = [id for name, id in names.items() if not name.startswith("[unused") and id not in basic]
     others.sort(key=lambda id: (id not in used, id))
-    return sorted([*kept, *others[: max(0, number - len(kept))]])
+    return sorted([*basic, *others[: max(0, number - len(basic))]])
 
 
 def _is_basic(name: str) -> bool:

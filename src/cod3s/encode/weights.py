@@ -197,7 +197,7 @@ def fill_linear(spec: Any, weights: Weights, name: str) -> None:
 
 
 def fill_joined(spec: Any, weights: Weights, names: Sequence[str]) -> None:
-    """Fill a linear layer with several ones, whose outputs come one after the other."""
+    """Fill a linear layer with several layers, whose outputs are joined."""
     spec.weight, spec.bias = (
         np.concatenate([weights[f"{name}.{part}"] for name in names]) for part in ("weight", "bias")
     )

@@ -6,7 +6,7 @@ optionally `relation` and `target`; and plain text with a source per line.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -38,12 +38,12 @@ class EvaluationData:
     def first(self, limit: int | None) -> "EvaluationData":
         """The first `limit` items of each relation; all questions stay, since the bars come from them."""
         seen: Counter[str] = Counter()
-        kept = []
+        items = []
         for item in self.items:
             seen[item.relation] += 1
             if limit is None or seen[item.relation] <= limit:
-                kept.append(item)
-        return EvaluationData(self.name, self.sha256, tuple(kept), self.questions)
+                items.append(item)
+        return replace(self, items=tuple(items))
 
     @property
     def asked(self) -> tuple[Question, ...]:

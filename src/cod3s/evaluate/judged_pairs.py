@@ -2,26 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.pair_likelihoods import Pair, PairScores
+from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
 from cod3s.decode.plausibility import PLAUSIBLE, Judge
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Progress
-from cod3s.metrics.pair_scores import SCORERS, choice_credits, combine, plausibility_bar
+from cod3s.metrics.pair_scores import SCORERS, all_known, choice_credits, combine, plausibility_bar
 from cod3s.metrics.significance import bootstrap_interval
 from cod3s.signatures.signer import embed_all
 from cod3s.text import clean
-
-
-class Likelihoods(Protocol):
-    """A model that scores how likely pairs are; it leaves the relevance at 0."""
-
-    def score_pairs(self, pairs: Sequence[Pair], parts: Sequence[str] = ...) -> list[PairScores]: ...
-
 
 Judged = Mapping[Pair, PairScores]
 
@@ -67,7 +59,7 @@ class Choice:
 def judge_pairs(
     pairs: Iterable[Pair],
     vectors: TextVectors,
-    model: Likelihoods | None,
+    model: BundleLikelihoods | None,
     judge: Judge | None = None,
     *,
     parts: Sequence[str] = OF_ANSWERS,
@@ -106,11 +98,15 @@ def wrong_pairs(questions: Iterable[Question]) -> list[Pair]:
 def score_choices(name: str, questions: Sequence[Question], judged: Judged, seed: int) -> list[Choice]:
     """The accuracy per relation of every scorer that has scores, on the questions whose answer is known."""
     choices = []
-    for relation in dict.fromkeys(question.direction for question in questions):
+    answered = [(question, question.answer) for question in questions if question.answer is not None]
+    for relation in dict.fromkeys(question.direction for question, _ in answered):
+        related = [(question, answer) for question, answer in answered if question.direction == relation]
         for scorer in SCORERS:
-            scores, answers = _scored(questions, relation, judged, scorer)
-            if scores:
-                credits = choice_credits(scores, answers)
+            scores = [
+                all_known([combine(judged[pair], scorer) for pair in _pairs(question)]) for question, _ in related
+            ]
+            if all(scores):
+                credits = choice_credits(scores, [answer for _, answer in related])
                 low, high = bootstrap_interval(credits, seed=seed)
                 choices.append(Choice(name, relation, scorer, len(credits), float(np.mean(credits)), low, high))
     return choices
@@ -135,18 +131,3 @@ def find_bars(wrong: Sequence[Pair], judged: Judged, scorers: Sequence[str]) -> 
 
 def _pairs(question: Question) -> list[Pair]:
     return [Pair(question.direction, clean(question.premise), clean(text)) for text in question.alternatives]
-
-
-def _scored(
-    questions: Sequence[Question], relation: str, judged: Judged, scorer: str
-) -> tuple[list[list[float]], list[int]]:
-    scores, answers = [], []
-    for question in questions:
-        if question.direction != relation or question.answer is None:
-            continue
-        alternatives = [combine(judged[pair], scorer) for pair in _pairs(question)]
-        if any(score is None for score in alternatives):
-            return [], []
-        scores.append([score for score in alternatives if score is not None])
-        answers.append(question.answer)
-    return scores, answers

@@ -12,7 +12,6 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.pair_likelihoods import BundleLikelihoods
 from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
-from cod3s.evaluate.judged_pairs import Likelihoods
 from cod3s.files.disk import sha256
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import Code, load_code
@@ -29,23 +28,21 @@ class Judges:
     encoder: Encoder
     second: Encoder | None = None
     code: Code | None = None  # for vectors of `encoder`
-    model: Likelihoods | None = None
+    model: BundleLikelihoods | None = None
     judge: Judge | None = None  # the bundle's critic
+    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
 
     @property
     def judge_of_alternatives(self) -> Judge | None:
         """The bundle's critic, as it judges the alternatives of questions."""
         return self.judge and self.judge.choosing
 
-    templates: Mapping[str, str] = field(default_factory=lambda: TEMPLATES)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what else determines the figures: the bundle
-
 
 @dataclass(frozen=True)
 class OpenBundle:
     """The generator of a bundle and its judges, with the same models and the same encoder."""
 
-    folder: Path
     generator: Generator
     judges: Judges
 
@@ -54,10 +51,10 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
     """The bundle in `folder`; `second` names an encoder that had no part in making the signatures."""
     encoder = open_encoder(read_facts(folder).encoder)
     generator = load(folder, encoder=encoder, remember=_REMEMBERED)
+    facts, models = generator.facts, generator.models
     # What a judge computes must not depend on what was generated before. A language model scores each row alone,
     # so its judge may remember what the systems have asked: it is the same to the last bit.
-    models = generator.models
-    if not SHAPES[models.facts.shape].causal:
+    if not SHAPES[facts.shape].causal:
         models = models.without_memory()
     code, _ = load_code(folder / "code")
     judges = Judges(
@@ -65,11 +62,17 @@ def open_bundle(folder: Path, second: str = "static") -> OpenBundle:
         second=open_second(second, encoder),
         code=code,
         model=BundleLikelihoods(models),
-        judge=open_judge(folder, models.facts, models, Signer(encoder, code)) if models.facts.critic else None,
-        templates={name: relation["template"] for name, relation in models.facts.relations.items()},
-        settings=bundle_settings(folder, generator),
+        judge=open_judge(folder, facts, models, Signer(encoder, code)) if facts.critic else None,
+        templates={name: relation["template"] for name, relation in facts.relations.items()},
+        settings={
+            "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
+            "bits": facts.bits,
+            "bits_per_token": facts.bits_per_token,
+            "shape": facts.shape,
+            "quantization": facts.quantization,
+        },
     )
-    return OpenBundle(folder, generator, judges)
+    return OpenBundle(generator, judges)
 
 
 def open_second(name: str, first: Encoder) -> Encoder | None:
@@ -78,15 +81,3 @@ def open_second(name: str, first: Encoder) -> Encoder | None:
         return None
     encoder = load_encoder(name)
     return None if encoder.id == first.id else encoder
-
-
-def bundle_settings(folder: Path, generator: Generator) -> dict[str, Any]:
-    """The facts that identify a bundle in a settings line."""
-    facts = generator.facts
-    return {
-        "bundle": f"{facts.name}@{sha256(folder / BUNDLE_JSON)[:8]}",
-        "bits": facts.bits,
-        "bits_per_token": facts.bits_per_token,
-        "shape": facts.shape,
-        "quantization": facts.quantization,
-    }

@@ -4,7 +4,7 @@ Outputs of other models need only `source`, `relation` and `answers`, which may 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,12 @@ def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData 
     answered = {(answers.relation, clean(answers.source)): None for sets in systems.values() for answers in sets}
     if data is None:
         return EvaluationData("stored outputs", "", tuple(Item(*key) for key in answered))
-    kept = tuple(item for item in data.items if (item.relation, item.source) in answered)
-    if not kept:
+    items = tuple(item for item in data.items if (item.relation, item.source) in answered)
+    if not items:
         raise Cod3sError(
             f"the outputs do not answer any source of {data.name}", hint="give the data that they answer"
         )
-    return EvaluationData(data.name, data.sha256, kept, data.questions)
+    return replace(data, items=items)
 
 
 def _answer_set(record: Any, name: str) -> AnswerSet:

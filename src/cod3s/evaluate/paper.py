@@ -4,24 +4,11 @@ Weir, Sedoc and Van Durme, "COD3S: Diverse Generation with Discrete Semantic Sig
 are in data/paper.tsv.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 PATH = Path(__file__).parents[1] / "data" / "paper.tsv"
 Published = dict[str, dict[str, dict[str, float]]]
 """System → figure → relation → value."""
-
-
-@dataclass(frozen=True)
-class PublishedDiversity:
-    """100 - BLEU-1, 100 - BLEU-2 and SBERT distance, as printed."""
-
-    bleu1: float
-    bleu2: float
-    semantic: float
-
-    def __str__(self) -> str:
-        return f"{self.bleu1:.1f} / {self.bleu2:.1f} / {self.semantic:.3f}".replace(" 0.", " .")
 
 
 def _read_tables() -> dict[str, Published]:
@@ -33,19 +20,23 @@ def _read_tables() -> dict[str, Published]:
     return tables
 
 
-def _diversity(published: Published) -> dict[str, dict[str, PublishedDiversity]]:
-    return {
-        system: {
-            relation: PublishedDiversity(**{name: values[relation] for name, values in figures.items()})
-            for relation in ("effect", "cause")
-        }
-        for system, figures in published.items()
-    }
+def _printed_diversity(bleu1: float, bleu2: float, semantic: float) -> str:
+    """100 - BLEU-1, 100 - BLEU-2 and SBERT distance, as printed."""
+    return f"{bleu1:.1f} / {bleu2:.1f} / {semantic:.3f}".replace(" 0.", " .")
 
 
 _TABLES = _read_tables()
-DIVERSITY = {size: _diversity(_TABLES[f"diversity {size}"]) for size in ("3", "10")}
-"""Set size → system → relation → figures."""
+DIVERSITY = {
+    size: {
+        system: {
+            relation: _printed_diversity(*(figures[name][relation] for name in ("bleu1", "bleu2", "semantic")))
+            for relation in ("effect", "cause")
+        }
+        for system, figures in _TABLES[f"diversity {size}"].items()
+    }
+    for size in (3, 10)
+}
+"""Set size → system → relation → figures as printed."""
 DISTINCT_RELATION = "effect"
 DISTINCT = {
     system: {threshold: values[DISTINCT_RELATION] for threshold, values in thresholds.items()}

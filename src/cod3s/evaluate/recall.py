@@ -26,14 +26,12 @@ def score_recall(
     systems have searched are not searched again.
     """
     scores: dict[str, dict[str, InferenceScores]] = {}
-    for relation in dict.fromkeys(item.relation for item in items):
+    for relation in dict.fromkeys(item.relation for item in items if item.target):
         known = [item for item in items if item.relation == relation and item.target]
-        if not known:
-            continue
         gold = bundle.generator.signer.signatures([item.target for item in known])
         sources = [for_modelling(item.source) for item in known]
         guesses = _model_guesses(bundle.generator, relation, sources, options)
-        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.folder, relation))] * len(known)
+        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.generator.folder, relation))] * len(known)
         for name, ranked in guesses.items():
             rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]
             if relation_scores := score_inference(rows):
@@ -53,11 +51,12 @@ def _model_guesses(
         guessers["mmi"] = deep.with_values(rerank_signatures="mmi")
     if models.head(relation):
         guessers["head"] = guessers[search].with_values(signature_search="head")
-    guesses, found = {}, {}
+    guesses, inferred = {}, {}
     for name, config in guessers.items():
-        if config.signature_search not in found:
-            found[config.signature_search] = infer_signatures(models, relation, sources, config, generator.signer)
-        rankings = rank_signatures(models, relation, sources, found[config.signature_search], config)
+        way = config.signature_search
+        if way not in inferred:
+            inferred[way] = infer_signatures(models, relation, sources, config, generator.signer)
+        rankings = rank_signatures(models, relation, sources, inferred[way], config)
         guesses[name] = [[chosen.signature for chosen in ranking] for ranking in rankings]
     return guesses
 

@@ -11,6 +11,7 @@ The same outputs and settings give the same bytes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def open_template(path: Path) -> Any:
     return environment.get_template(path.name)
 
 
-def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()) -> list[Sample]:
+def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item]) -> list[Sample]:
     """The first sources of each relation, with the answers of every system that has some."""
     gold = {(item.relation, item.source): item.target for item in items}
     answers: dict[tuple[str, str], dict[str, AnswerSet]] = {}
@@ -152,14 +153,10 @@ def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Ite
     for (relation, source), by_system in answers.items():
         shown = samples.setdefault(relation, [])
         if len(shown) < SAMPLES:
-            most = min(ANSWERS, max(len(answer_set.answers) for answer_set in by_system.values()))
-            rows = tuple(tuple(_at(by_system.get(name), rank) for name in systems) for rank in range(most))
+            columns = [by_system[name].answers[:ANSWERS] if name in by_system else () for name in systems]
+            rows = tuple(zip_longest(*columns))
             shown.append(Sample(relation, source, gold.get((relation, source), ""), tuple(systems), rows))
     return [sample for shown in samples.values() for sample in shown]
-
-
-def _at(answers: AnswerSet | None, rank: int) -> Answer | None:
-    return answers.answers[rank] if answers and rank < len(answers.answers) else None
 
 
 def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:

@@ -5,8 +5,8 @@ they come from other models, other training data and another encoder.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from cod3s.evaluate.paper import DISTINCT, DISTINCT_RELATION, DIVERSITY
 from cod3s.evaluate.scores import Column
@@ -97,49 +97,42 @@ def all_tables(summary: Summary) -> list[Table]:
 
 def diversity_table(summary: Summary, size: int) -> Table:
     """The paper's table 2 (3-sets) or 5 (10-sets): three diversities per relation, next to the published ones."""
-    published = DIVERSITY.get(str(size), {})
-    columns = ["system"]
+    published = DIVERSITY.get(size, {})
+    titles, columns = ["system"], [table_row(*summary.systems)]
     for relation in summary.relations:
-        columns.append(title_of(relation))
-        if any(relation in published.get(system, {}) for system in summary.systems):
-            columns.append(f"paper {title_of(relation)}")
-    rows = []
-    for system in summary.systems:
-        row: list[object] = [system]
-        for relation in summary.relations:
-            row.append(_figures(summary, system, relation, str(size)))
-            if f"paper {title_of(relation)}" in columns:
-                figures = published.get(system, {}).get(relation)
-                row.append(Cell((Part(str(figures) if figures else NOTHING),), published=True))
-        rows.append(table_row(*row))
+        titles.append(title_of(relation))
+        columns.append(tuple(_diversities(summary, system, relation, size) for system in summary.systems))
+        figures = [published.get(system, {}).get(relation) for system in summary.systems]
+        if any(figures):
+            titles.append(f"paper {title_of(relation)}")
+            columns.append(tuple(Cell((Part(text or NOTHING),), published=True) for text in figures))
     note = "100 - BLEU-1 / 100 - BLEU-2 / cosine distance; higher is more diverse."
-    return Table(f"Diversity of {size}-sets", note, tuple(columns), tuple(rows))
+    return Table(f"Diversity of {size}-sets", note, tuple(titles), tuple(zip(*columns, strict=True)))
+
+
+COUNTS = (
+    Column("effective", "relevance"),
+    Column("effective", "backward_pmi"),
+    Column("plausible", "critic"),
+    Column("effective", "critic"),
+)
 
 
 def distinct_table(summary: Summary, relation: str) -> Table:
     """The lower part of the paper's table 2: distinct answers among ten by threshold; then effective counts."""
-    metrics = [("distinct", f"{threshold:g}", f"{threshold:g}") for threshold in THRESHOLDS]
-    metrics += [
-        (group, scorer, f"{group} ({scorer})")
-        for group, scorer in (
-            ("effective", "relevance"),
-            ("effective", "backward_pmi"),
-            ("plausible", "critic"),
-            ("effective", "critic"),
-        )
-        if _any(summary, relation, Column(group, scorer))
-    ]
+    titles = {Column("distinct", f"{threshold:g}"): f"{threshold:g}" for threshold in THRESHOLDS}
+    titles |= {column: f"{column.group} ({column.metric})" for column in COUNTS if _has(summary, relation, column)}
     with_paper = relation == DISTINCT_RELATION and any(system in DISTINCT for system in summary.systems)
     rows = []
-    for system in _with(summary, relation):
+    for system in _systems_with(summary, relation):
         row: list[object] = [system]
-        row += [_figure(summary, system, relation, Column(group, name), "{:.2f}") for group, name, _ in metrics]
+        row += [_figure(summary, system, relation, column, "{:.2f}") for column in titles]
         if with_paper:
             counts = DISTINCT.get(system)
             figures = [f"{counts[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS] if counts else [NOTHING]
             row.append(Cell(tuple(map(Part, figures)), published=True))
         rows.append(table_row(*row))
-    columns = ("system", *(name for _, _, name in metrics), *(["paper"] if with_paper else []))
+    columns = ("system", *titles.values(), *(["paper"] if with_paper else []))
     note = (
         "Answers among ten that are no closer than the threshold to an earlier answer, as completed statements. "
         "Effective: at threshold 0.1, only answers that score above the median wrong alternative of the "
@@ -164,14 +157,14 @@ MORE = (
 
 def more_table(summary: Summary, size: int, relation: str) -> Table:
     """Diversity by other measures, and quality: diversity alone is easy."""
-    shown = [row for row in MORE if _any(summary, relation, Column(str(size), row[0]))]
+    shown = [row for row in MORE if _has(summary, relation, Column(str(size), row[0]))]
     rows = [
         table_row(
             system,
             interval_cell(summary.figure(system, relation, Column(str(size), "semantic"))),
             *(_figure(summary, system, relation, Column(str(size), name), form) for name, _, form in shown),
         )
-        for system in _with(summary, relation)
+        for system in _systems_with(summary, relation)
     ]
     note = (
         "Cosine with its 95 % bootstrap interval. Self-BLEU: lower is more diverse. Classes: different things "
@@ -263,24 +256,21 @@ def _marked(cell: Cell) -> str:
     return f"*{shown}*" if cell.published and shown != NOTHING else shown
 
 
-def _with(summary: Summary, relation: str) -> list[str]:
+def _systems_with(summary: Summary, relation: str) -> list[str]:
     return [system for system, relations in summary.systems.items() if relation in relations]
 
 
-def _any(summary: Summary, relation: str, column: Column) -> bool:
+def _has(summary: Summary, relation: str, column: Column) -> bool:
     return any(summary.figure(system, relation, column) for system in summary.systems)
 
 
-def _figures(summary: Summary, system: str, relation: str, group: str) -> Cell:
-    shown: Sequence[tuple[str, Callable[[float], str]]] = (
-        ("bleu1", lambda value: f"{value:.1f}"),
-        ("bleu2", lambda value: f"{value:.1f}"),
-        ("semantic", lambda value: f"{value:.3f}".lstrip("0")),
-    )
-    figures = [(summary.figure(system, relation, Column(group, name)), form) for name, form in shown]
-    if any(figure is None for figure, _ in figures):
+def _diversities(summary: Summary, system: str, relation: str, size: int) -> Cell:
+    shown = (("bleu1", "{:.1f}"), ("bleu2", "{:.1f}"), ("semantic", "{:.3f}"))
+    cells = [_figure(summary, system, relation, Column(str(size), name), form) for name, form in shown]
+    if EMPTY in cells:
         return EMPTY
-    return Cell(tuple(Part(form(figure.mean), figure.near_best) for figure, form in figures if figure))
+    *bleu, semantic = (part for cell in cells for part in cell.parts)
+    return Cell((*bleu, replace(semantic, text=semantic.text.lstrip("0"))))
 
 
 def _figure(summary: Summary, system: str, relation: str, column: Column, form: str) -> Cell:

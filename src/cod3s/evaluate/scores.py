@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cod3s.decode.pair_likelihoods import Pair
-from cod3s.errors import Cod3sError, SentenceError
+from cod3s.errors import Cod3sError
 from cod3s.evaluate.judged_pairs import Judged, TextVectors
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu
 from cod3s.metrics.novelty import distinct_classes, equivalence_classes, utility
-from cod3s.metrics.pair_scores import combine
+from cod3s.metrics.pair_scores import all_known, combine
 from cod3s.metrics.semantic import (
     PARAPHRASE,
     THRESHOLDS,
@@ -28,7 +28,7 @@ from cod3s.metrics.semantic import (
 )
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import Code, to_text
-from cod3s.text import clean, complete
+from cod3s.text import clean, complete, is_visible
 
 COUNTED = 10
 """Answers among which distinct ones are counted, as in the lower part of the paper's table 2."""
@@ -69,7 +69,7 @@ class SystemScores:
     short: Mapping[str, int]  # relation → sets with fewer visible answers than the largest size
 
 
-def said(answers: Sequence[Answer]) -> list[str]:
+def visible_texts(answers: Sequence[Answer]) -> list[str]:
     """The cleaned texts of the answers with visible text."""
     return [text for _, text in _visible(answers)]
 
@@ -77,7 +77,9 @@ def said(answers: Sequence[Answer]) -> list[str]:
 def answer_pairs(sets: Iterable[AnswerSet]) -> list[Pair]:
     """Every source with each of its answers."""
     return [
-        Pair(answers.relation, clean(answers.source), text) for answers in sets for text in said(answers.answers)
+        Pair(answers.relation, clean(answers.source), text)
+        for answers in sets
+        for text in visible_texts(answers.answers)
     ]
 
 
@@ -112,13 +114,13 @@ def score_system(sets: Sequence[AnswerSet], scoring: Scoring) -> SystemScores:
         for column, value in _score_set(answers, scoring):
             columns.setdefault(column, {})[key] = value
         requests.setdefault(answers.relation, []).append(tuple(_requests(answers, scoring)))
-        short[answers.relation] += len(said(answers.answers[: max(scoring.sizes)])) < max(scoring.sizes)
+        short[answers.relation] += len(visible_texts(answers.answers[: max(scoring.sizes)])) < max(scoring.sizes)
     return SystemScores(values, {name: tuple(rows) for name, rows in requests.items()}, short)
 
 
 def _score_set(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, float]]:
     for size in scoring.sizes:
-        texts = said(answers.answers[:size])
+        texts = visible_texts(answers.answers[:size])
         classes = equivalence_classes(_statement_distances(answers, texts, scoring))
         figures = {
             **_diversity(texts, scoring),
@@ -133,8 +135,8 @@ def _score_set(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, f
 
 def _statement_distances(answers: AnswerSet, texts: list[str], scoring: Scoring) -> Distances:
     template, source = template_of(answers.relation, scoring.templates), clean(answers.source)
-    whole = [complete(template, source, text) for text in texts]
-    return cosine_distances(whole, scoring.statements.of(whole))
+    completed = [complete(template, source, text) for text in texts]
+    return cosine_distances(completed, scoring.statements.of(completed))
 
 
 def _diversity(texts: list[str], scoring: Scoring) -> dict[str, float]:
@@ -165,13 +167,12 @@ def _quality(answers: AnswerSet, texts: list[str], scoring: Scoring) -> dict[str
 
 def _plausibility(answers: AnswerSet, texts: list[str], scoring: Scoring, scorer: str) -> list[float]:
     source = clean(answers.source)
-    scores = [combine(scoring.judged[Pair(answers.relation, source, text)], scorer) for text in texts]
-    return [score for score in scores if score is not None]
+    return all_known([combine(scoring.judged[Pair(answers.relation, source, text)], scorer) for text in texts])
 
 
 def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, float]]:
     """Distinct answers by threshold; and, among those above the bar of each scorer, the effective count."""
-    texts = said(answers.answers[:COUNTED])
+    texts = visible_texts(answers.answers[:COUNTED])
     distances = _statement_distances(answers, texts, scoring)
     for threshold in THRESHOLDS:
         yield Column("distinct", f"{threshold:g}"), float(len(distinct(distances, threshold)))
@@ -181,13 +182,12 @@ def _counts(answers: AnswerSet, scoring: Scoring) -> Iterator[tuple[Column, floa
             above = [position for position, score in enumerate(scores) if score > bars[answers.relation]]
             if scorer == "critic":
                 yield Column("plausible", scorer), float(len(above))
-            kept = distinct(distances[np.ix_(above, above)], PARAPHRASE)
-            yield Column("effective", scorer), float(len(kept))
+            yield Column("effective", scorer), float(len(distinct(distances[np.ix_(above, above)], PARAPHRASE)))
 
 
 def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
     """The answers that were written for a signature and whose realised signature is known."""
-    visible = list(_visible(answers.answers))
+    visible = _visible(answers.answers)
     realised = [answers.answers[rank].realised for rank, _ in visible]
     if scoring.code and visible:
         realised = to_text(scoring.code.sign(scoring.answers.of([text for _, text in visible])))
@@ -197,9 +197,5 @@ def _requests(answers: AnswerSet, scoring: Scoring) -> Iterator[Request]:
             yield Request(answer.signature, signature, rank, answer.count)
 
 
-def _visible(answers: Sequence[Answer]) -> Iterator[tuple[int, str]]:
-    for rank, answer in enumerate(answers):
-        try:
-            yield rank, clean(answer.text)
-        except SentenceError:
-            continue
+def _visible(answers: Sequence[Answer]) -> list[tuple[int, str]]:
+    return [(rank, clean(answer.text)) for rank, answer in enumerate(answers) if is_visible(answer.text)]

@@ -1,7 +1,7 @@
 """Correlate signature distances with human similarity scores, as in tables 1 and 6 of the paper."""
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from cod3s.errors import FileFormatError, SentenceError, UsageError, require
 from cod3s.files.disk import open_text, replaced_file
 from cod3s.files.tables import MAX_FIELD
 from cod3s.options import find_name
-from cod3s.signatures import SEED, Code, hamming, itq_code, median_code, pack, random_code
+from cod3s.signatures import CODES, SEED, Code, hamming, itq_code, median_code, pack, random_code
 from cod3s.text import clean
 
 
@@ -119,32 +119,28 @@ def sts_rows(
     for kind in codes:
         by_seed = [_code_maker(kind, fitted, max(bits), first_seed + number) for number in range(seeds)]
         for length in sorted(bits):
-            estimates = []
-            for make in by_seed:
-                packed = pack(make(length).sign(vectors))
-                estimates.append(-hamming(packed[left], packed[right]))
+            signatures = [pack(make(length).sign(vectors)) for make in by_seed]
+            estimates = [-hamming(packed[left], packed[right]) for packed in signatures]
             rows.append(_row(encoder.id, kind, length, estimates, gold))
     return rows
 
 
 def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callable[[int], Code]:
     """A function from a length to the code; random and median codes are drawn once and cut."""
-    find_name("code", kind, ("random", "median", "itq"))
+    find_name("code", kind, CODES)
     if kind == "itq":
         return lambda bits: itq_code(vectors, bits, seed)
-    code = (
-        random_code(longest, vectors.shape[1], seed) if kind == "random" else median_code(vectors, longest, seed)
-    )
-    return code.prefix
+    if kind == "median":
+        return median_code(vectors, longest, seed).prefix
+    return random_code(longest, vectors.shape[1], seed).prefix
 
 
 def _row(
-    encoder: str, kind: str, bits: int, estimates: Iterable[npt.NDArray[np.intp]], gold: npt.NDArray[np.float64]
+    encoder: str, kind: str, bits: int, estimates: Sequence[npt.NDArray[np.intp]], gold: npt.NDArray[np.float64]
 ) -> StsRow:
-    listed = list(estimates)
-    rhos = np.array([spearman(estimate, gold) for estimate in listed])
+    rhos = np.array([spearman(estimate, gold) for estimate in estimates])
     spread = float(rhos.std(ddof=1)) if len(rhos) > 1 else 0.0
-    values = float(np.mean([len(np.unique(estimate)) for estimate in listed]))
+    values = float(np.mean([len(np.unique(estimate)) for estimate in estimates]))
     return StsRow(encoder, kind, bits, float(rhos.mean()), spread, values)
 
 
@@ -160,8 +156,7 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
     kind_of_image = path.suffix.lower()[1:] or "png"
     if kind_of_image not in ("png", "pdf", "svg"):
         raise UsageError(f"a plot cannot be written as {path.suffix}", hint="name a .png, .pdf or .svg file")
-    figure_module = require("matplotlib.figure", "evaluate")
-    figure = figure_module.Figure(figsize=(8, 5), layout="constrained")
+    figure = require("matplotlib.figure", "evaluate").Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for number, encoder in enumerate(dict.fromkeys(row.encoder for row in rows)):
         encoder_rows = [row for row in rows if row.encoder == encoder]

@@ -1,7 +1,7 @@
 """The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, c
 
 LOWER_IS_BETTER = ("self_bleu",)
 _FIRST = ("effect", "cause")
-DIGITS = 6  # in metrics.json; the last bits of a float differ between processors
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,8 @@ class Summary:
     data: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, RelationScores]]
     comparisons: Mapping[str, Mapping[Column, list[Comparison]]]  # relation → column
-    choices: tuple[Choice, ...] = ()
-    inference: Mapping[str, Mapping[str, InferenceScores]] = field(default_factory=dict)  # guesser → relation
+    choices: tuple[Choice, ...]
+    inference: Mapping[str, Mapping[str, InferenceScores]]  # guesser → relation
 
     @property
     def relations(self) -> list[str]:
@@ -82,25 +81,22 @@ class Summary:
 
     def record(self) -> dict[str, Any]:
         """The content of metrics.json."""
-        return {
-            "settings": dict(self.settings),
-            "data": dict(self.data),
+        figures = {
             "systems": {
                 name: {relation: _relation_record(scores) for relation, scores in relations.items()}
                 for name, relations in self.systems.items()
             },
-            "choices": [rounded(asdict(choice)) for choice in self.choices],
+            "choices": [asdict(choice) for choice in self.choices],
             "inference": {
-                name: {relation: rounded(asdict(scores)) for relation, scores in relations.items()}
+                name: {relation: asdict(scores) for relation, scores in relations.items()}
                 for name, relations in self.inference.items()
             },
             "significance": {
-                relation: _nested(
-                    {column: [rounded(asdict(row)) for row in rows] for column, rows in columns.items()}
-                )
+                relation: _nested({column: [asdict(row) for row in rows] for column, rows in columns.items()})
                 for relation, columns in self.comparisons.items()
             },
         }
+        return {"settings": dict(self.settings), "data": dict(self.data), **rounded(figures)}
 
 
 def in_paper_order(relations: Iterable[str]) -> list[str]:
@@ -114,8 +110,8 @@ def summarise(
     settings: Mapping[str, Any],
     data: Mapping[str, Any],
     seed: int,
-    choices: tuple[Choice, ...] = (),
-    inference: Mapping[str, Mapping[str, InferenceScores]] | None = None,
+    choices: tuple[Choice, ...],
+    inference: Mapping[str, Mapping[str, InferenceScores]] | None,
 ) -> Summary:
     """Means, intervals and tests of all systems."""
     relations = list(dict.fromkeys(relation for system in scores.values() for relation in system.values))
@@ -179,19 +175,11 @@ def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
 def _relation_record(scores: RelationScores) -> dict[str, Any]:
     figures = scores.figures
     record: dict[str, Any] = {"answers": {"sets": scores.sets, "short": scores.short}}
-    record |= _nested({column: rounded(figure.mean) for column, figure in figures.items()})
+    record |= _nested({column: figure.mean for column, figure in figures.items()})
     if scores.control:
-        record["fidelity"] = rounded(
-            {
-                **asdict(scores.control.whole),
-                "other_hamming": scores.control.other_hamming,
-                "by_rank": {str(rank): asdict(part) for rank, part in scores.control.by_rank.items()},
-                "by_bin_size": {str(low): asdict(part) for low, part in scores.control.by_bin_size.items()},
-            }
-        )
-    record["intervals"] = _nested(
-        {column: rounded([figure.low, figure.high]) for column, figure in figures.items()}
-    )
+        control = asdict(scores.control)
+        record["fidelity"] = {**control.pop("whole"), **control}
+    record["intervals"] = _nested({column: [figure.low, figure.high] for column, figure in figures.items()})
     record["near_best"] = _nested({column: figure.near_best for column, figure in figures.items()})
     return record
 
@@ -204,11 +192,11 @@ def _nested(columns: Mapping[Column, Any]) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The value with all floats rounded as in metrics.json."""
+    """The value as in metrics.json: with floats rounded, because their last bits differ between processors."""
     if isinstance(value, float):
-        return round(value, DIGITS)
+        return round(value, 6)
     if isinstance(value, dict):
-        return {name: rounded(part) for name, part in value.items()}
+        return {str(name): rounded(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [rounded(part) for part in value]
     return value

@@ -21,8 +21,9 @@ from cod3s.evaluate.plots import Plot, Series, lines
 from cod3s.evaluate.report import OUTPUTS, Page, report_line
 from cod3s.evaluate.report_tables import Table, figure_text, markdown, table_row
 from cod3s.evaluate.scores import Column
-from cod3s.evaluate.summary import DIGITS, Summary
+from cod3s.evaluate.summary import Summary, rounded
 from cod3s.files.disk import write_json, write_text
+from cod3s.metrics.pair_scores import all_known
 from cod3s.options import SEED
 
 SYSTEM = "cod3s-mmi-mmi"
@@ -71,7 +72,7 @@ class Sweep:
             {
                 "bundle": point.setting.bundle,
                 "options": dict(point.setting.options),
-                **{name: None if mean is None else round(mean, DIGITS) for name, mean in point.figures.items()},
+                **rounded(dict(point.figures)),
                 "on_front": point.on_front,
             }
             for point in self.points
@@ -203,5 +204,5 @@ def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    known = all_known(values)
+    return sum(known) / len(known) if known else None

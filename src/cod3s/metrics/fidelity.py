@@ -1,7 +1,8 @@
 """Fidelity: whether answers are in the bins that they were written for."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -48,12 +49,12 @@ def fidelity(requests: Sequence[Request]) -> Fidelity | None:
 
 def by_rank(requests: Iterable[Request]) -> dict[int, Fidelity]:
     """The figures by rank, from 0."""
-    return _grouped((request.rank, request) for request in requests)
+    return _grouped(requests, lambda request: request.rank)
 
 
 def by_bin_size(requests: Iterable[Request]) -> dict[int, Fidelity]:
     """The figures by size of the bin, under the lower bound of each group (BIN_SIZES)."""
-    return _grouped((max(low for low in BIN_SIZES if low <= request.count), request) for request in requests)
+    return _grouped(requests, lambda request: max(low for low in BIN_SIZES if low <= request.count))
 
 
 def other_answers_hamming(sets: Iterable[Sequence[Request]]) -> float | None:
@@ -68,8 +69,6 @@ def other_answers_hamming(sets: Iterable[Sequence[Request]]) -> float | None:
     return float(np.mean(distances)) if distances else None
 
 
-def _grouped(requests: Iterable[tuple[int, Request]]) -> dict[int, Fidelity]:
-    groups: dict[int, list[Request]] = {}
-    for key, request in requests:
-        groups.setdefault(key, []).append(request)
-    return {key: figures for key in sorted(groups) if (figures := fidelity(groups[key]))}
+def _grouped(requests: Iterable[Request], key: Callable[[Request], int]) -> dict[int, Fidelity]:
+    groups = groupby(sorted(requests, key=key), key)
+    return {name: figures for name, group in groups if (figures := fidelity([*group]))}

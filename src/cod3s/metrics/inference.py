@@ -13,7 +13,7 @@ RADII = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Guess:
-    """The guesses for a source, best first, and the signature of its gold target."""
+    """The signature of a source's gold target, and the guesses, best first; there is at least one."""
 
     gold: str
     ranked: tuple[str, ...]
@@ -48,20 +48,15 @@ def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
     """The figures of these guesses; None without guesses."""
     if not guesses:
         return None
-    distances = [_distances(guess) for guess in guesses]
+    distances = [hamming(pack_texts(guess.ranked), pack_texts([guess.gold])) for guess in guesses]
     deepest = max(len(guess.ranked) for guess in guesses)
-    ranks = [guess.rank or deepest + 1 for guess in guesses]
+    ranks = [guess.rank for guess in guesses]
     recalls = tuple(
         Recall(depth, radius, float(np.mean([bool((row[:depth] <= radius).any()) for row in distances])))
         for depth in DEPTHS
         if depth <= deepest
         for radius in RADII
     )
-    share = float(np.mean([guess.rank is not None for guess in guesses]))
-    return InferenceScores(len(guesses), deepest, share, float(np.median(ranks)), recalls)
-
-
-def _distances(guess: Guess) -> "np.ndarray[tuple[int, ...], np.dtype[np.intp]]":
-    if not guess.ranked:
-        return np.zeros(0, np.intp)
-    return hamming(pack_texts(guess.ranked), pack_texts([guess.gold]))
+    share = float(np.mean([rank is not None for rank in ranks]))
+    median = float(np.median([rank or deepest + 1 for rank in ranks]))
+    return InferenceScores(len(guesses), deepest, share, median, recalls)

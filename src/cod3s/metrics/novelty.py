@@ -28,17 +28,11 @@ def distinct_classes(classes: Sequence[int]) -> int:
     return len(set(classes))
 
 
-def utility(
-    classes: Sequence[int], k: int, qualities: Sequence[float] | None = None, patience: float = PATIENCE
-) -> float:
+def utility(classes: Sequence[int], k: int) -> float:
     """What a user gains from a list of k answers: later answers count less, and repeats count nothing.
 
-    (1 - p) / (1 - p^k) times the sum of p^(i-1) u_i over the answers i that are the first of their class. Without
-    `qualities`, every u_i is 1, so the utility is 1 if all k answers are new. Missing answers add nothing.
+    (1 - p) / (1 - p^k) times the sum of p^(i-1) over the answers i that are the first of their class: 1 if all k
+    answers are new. Missing answers add nothing. NoveltyBench also weighs each answer by its quality.
     """
-    total, seen = 0.0, set()
-    for position, name in enumerate(classes[:k]):
-        if name not in seen:
-            total += patience**position * (1.0 if qualities is None else qualities[position])
-            seen.add(name)
-    return total * (1.0 - patience) / (1.0 - patience**k)
+    firsts = [position for position, name in enumerate(classes[:k]) if name not in classes[:position]]
+    return sum(PATIENCE**position for position in firsts) * (1.0 - PATIENCE) / (1.0 - PATIENCE**k)

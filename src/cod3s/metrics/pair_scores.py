@@ -10,36 +10,30 @@ import numpy as np
 from cod3s.decode.decode_config import PAPER
 from cod3s.decode.pair_likelihoods import PairScores
 
-SCORERS = ("relevance", "forward", "pmi", "backward", "backward_pmi", "mmi", "critic")
-"""The ways to score a pair: see `combine`."""
-
-MMI_WEIGHT = PAPER.sentence_weight  # lambda_y
+SCORERS: dict[str, dict[str, float]] = {
+    "relevance": {"relevance": 1},
+    "forward": {"forward": 1},  # favours targets that are likely anyway
+    "pmi": {"forward": 1, "target_alone": -1},
+    "backward": {"backward": 1},  # the part of the paper's MMI that sees the source
+    "backward_pmi": {"backward": 1, "source_alone": -1},  # comparable across sources
+    "mmi": {"forward": 1, "backward": PAPER.sentence_weight},  # what the paper ranks sentences by
+    "critic": {"critic": 1},
+}
+"""The ways to score a pair: the weight of each part of its scores."""
 
 
 def combine(scores: PairScores, scorer: str) -> float | None:
-    """One number for a pair; None if a part is missing.
+    """One number for a pair; None if a part is missing."""
+    weighted = [(weight, getattr(scores, part)) for part, weight in SCORERS[scorer].items()]
+    if any(score is None for _, score in weighted):
+        return None
+    return sum(weight * float(score) for weight, score in weighted)
 
-    | scorer | meaning |
-    |---|---|
-    | relevance | cosine of source and target |
-    | forward | log p(target given source): favours targets that are likely anyway |
-    | pmi | forward - log p(target) |
-    | backward | log p(source given target): the part of the paper's MMI that sees the source |
-    | backward_pmi | backward - log p(source): comparable across sources |
-    | mmi | forward + 0.3 backward, what the paper ranks sentences by |
-    | critic | the probability that the bundle's critic computes from all of these |
-    """
-    parts = {
-        "relevance": (scores.relevance, 0.0),
-        "forward": (scores.forward, 0.0),
-        "pmi": (scores.forward, _negative(scores.target_alone)),
-        "critic": (scores.critic, 0.0),
-        "backward": (scores.backward, 0.0),
-        "backward_pmi": (scores.backward, _negative(scores.source_alone)),
-        "mmi": (scores.forward, None if scores.backward is None else MMI_WEIGHT * scores.backward),
-    }
-    first, second = parts[scorer]
-    return None if first is None or second is None else first + second
+
+def all_known(scores: Sequence[float | None]) -> list[float]:
+    """The scores, or none of them if one is missing."""
+    known = [score for score in scores if score is not None]
+    return known if len(known) == len(scores) else []
 
 
 def choice_credits(alternatives: Sequence[Sequence[float]], answers: Sequence[int]) -> list[float]:
@@ -56,9 +50,5 @@ def plausibility_bar(wrong: Sequence[float | None]) -> float | None:
 
     None if there are none, or if one could not be scored.
     """
-    scores = [score for score in wrong if score is not None]
-    return float(np.median(scores)) if scores and len(scores) == len(wrong) else None
-
-
-def _negative(score: float | None) -> float | None:
-    return None if score is None else -score
+    scores = all_known(wrong)
+    return float(np.median(scores)) if scores else None

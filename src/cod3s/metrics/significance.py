@@ -74,13 +74,11 @@ def beaten(name: str, comparisons: Sequence[Comparison], lower_is_better: bool =
     )
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, seed: int, level: float = LEVEL, resamples: int = RESAMPLES
-) -> tuple[float, float]:
+def bootstrap_interval(values: Sequence[float], *, seed: int) -> tuple[float, float]:
     """The percentile interval of the mean over resampled sources; the same for the same seed."""
     if not len(values):
         return (float("nan"), float("nan"))
     array = np.asarray(values, np.float64)
-    draws = np.random.default_rng(seed).integers(0, len(array), size=(resamples, len(array)))
-    low, high = np.quantile(array[draws].mean(axis=1), (level / 2, 1 - level / 2))
+    draws = np.random.default_rng(seed).integers(0, len(array), size=(RESAMPLES, len(array)))
+    low, high = np.quantile(array[draws].mean(axis=1), (LEVEL / 2, 1 - LEVEL / 2))
     return float(low), float(high)

@@ -1,7 +1,7 @@
 """Locality-sensitive hashing: signatures of vectors, whose Hamming distance follows the angle."""
 
-from cod3s.options import MAX_BITS, SEED
-from cod3s.signatures.apart import Apart, keep_apart
+from cod3s.options import SEED
+from cod3s.signatures.apart import keep_apart
 from cod3s.signatures.bits import (
     Bits,
     Packed,
@@ -19,9 +19,7 @@ from cod3s.signatures.codes import CODES, Code, itq_code, load_code, median_code
 
 __all__ = [
     "CODES",
-    "MAX_BITS",
     "SEED",
-    "Apart",
     "Bits",
     "Code",
     "Packed",

@@ -13,7 +13,6 @@ from cod3s.options import MAX_BITS
 
 Bits = npt.NDArray[np.bool_]
 Packed = npt.NDArray[np.uint8]
-_NO_SIGNATURES: Packed = np.zeros((0, 1), np.uint8)
 
 
 def check_bits(bits: int) -> int:
@@ -55,7 +54,9 @@ def from_text(signature: str, bits: int | None = None) -> Bits:
 
 def pack_texts(signatures: Sequence[str]) -> Packed:
     """Signatures of equal length, given as strings, packed: (n, bytes)."""
-    return pack(np.stack([from_text(signature) for signature in signatures])) if signatures else _NO_SIGNATURES
+    if not signatures:
+        return np.zeros((0, 1), np.uint8)
+    return pack(np.stack([from_text(signature) for signature in signatures]))
 
 
 def hamming(a: Packed, b: Packed) -> npt.NDArray[np.intp]:

@@ -50,7 +50,11 @@ class Code:
 
     def project(self, vectors: Floats) -> npt.NDArray[np.float32]:
         """Signed distance of each vector from each hyperplane's threshold, unscaled, float32 (n, bits)."""
-        _check_shape(vectors, self.dim)
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise VectorError(
+                f"vectors of shape {vectors.shape} were given, but (n, {self.dim}) is needed",
+                hint="the code and the vectors must come from the same encoder",
+            )
         planes = self.planes.T.astype(np.float32)
         offsets = self.thresholds.astype(np.float32)
         projected = np.empty((len(vectors), self.bits), np.float32)
@@ -98,9 +102,14 @@ def load_code(folder: Path) -> tuple[Code, str]:
             load_array(folder / f"{name}.npy", np.float64) for name in ("hyperplanes", "thresholds")
         )
         code = Code(str(facts["kind"]), planes, thresholds, int(facts["seed"]))
-        sound = facts["format"] == _FORMAT and planes.shape == (facts["bits"], facts["dim"])
-        sound = sound and thresholds.shape == (facts["bits"],) and code.kind in CODES
-        sound = bool(sound and np.isfinite(planes).all() and np.isfinite(thresholds).all())
+        sound = (
+            facts["format"] == _FORMAT
+            and code.kind in CODES
+            and planes.shape == (facts["bits"], facts["dim"])
+            and thresholds.shape == (facts["bits"],)
+            and np.isfinite(planes).all()
+            and np.isfinite(thresholds).all()
+        )
         encoder = str(facts["encoder"])
     except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
         raise FileFormatError(f"{folder} does not contain a complete code: {error}", hint=_FIT_AGAIN) from error
@@ -167,14 +176,6 @@ def _dim(vectors: Floats) -> int:
     if vectors.ndim != 2 or not len(vectors):
         raise VectorError(f"vectors of shape {vectors.shape} were given, but (n, dim) with n > 0 is needed")
     return int(vectors.shape[1])
-
-
-def _check_shape(vectors: Floats, dim: int) -> None:
-    if vectors.ndim != 2 or vectors.shape[1] != dim:
-        raise VectorError(
-            f"vectors of shape {vectors.shape} were given, but (n, {dim}) is needed",
-            hint="the code and the vectors must come from the same encoder",
-        )
 
 
 def _check_finite(rows: Floats) -> None:

@@ -1,7 +1,7 @@
 """Infer the signature of a target from its source's vector: a linear head says how likely each bit is.
 
-Bits are inferred in order, and the log-odds of a bit depend on the vector and on the bits before it. That takes no
-time beside a language model, and the vector of a whole sentence knows more about the bits of its answers.
+Bits are inferred in order, and the log-odds of a bit depend on the vector and on the bits before it. Next to a
+language model this takes no time, and a vector of the whole sentence knows more about the bits of its answers.
 """
 
 from dataclasses import dataclass
@@ -36,16 +36,16 @@ class SignatureHead:
 
     def likeliest(self, vector: Vectors, number: int) -> list[tuple[str, float]]:
         """The likeliest signatures of answers to the source with this vector, with their log-probabilities."""
-        given = self.weights[:, : self.dim] @ vector + self.weights[:, -1]
+        from_vector = self.weights[:, : self.dim] @ vector + self.weights[:, -1]
         earlier = self.weights[:, self.dim : -1]
         prefixes, log_probs = np.zeros((1, 0)), np.zeros(1)  # of -1 and 1
         for bit in range(self.bits):
-            log_odds = given[bit] + prefixes @ earlier[bit, :bit]
-            whole = np.concatenate([log_probs - np.logaddexp(0, -side * log_odds) for side in (1, -1)])
-            best = np.argsort(-whole, kind="stable")[: _WIDER * number]
+            log_odds = from_vector[bit] + prefixes @ earlier[bit, :bit]
+            longer = np.concatenate([log_probs - np.logaddexp(0, -side * log_odds) for side in (1, -1)])
+            best = np.argsort(-longer, kind="stable")[: _WIDER * number]
             sides = np.where(best < len(log_probs), 1.0, -1.0)
             prefixes = np.column_stack([prefixes[best % len(log_probs)], sides])
-            log_probs = whole[best]
+            log_probs = longer[best]
         signatures = to_text(prefixes[:number] > 0)
         return list(zip(signatures, log_probs[:number].tolist(), strict=True))
 

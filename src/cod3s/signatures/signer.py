@@ -17,6 +17,7 @@ from cod3s.text import all_for_embedding, clean
 # Encoding alone or in any batch moves a vector by rounding only: measured below 1e-6 in cosine, so a bit whose
 # margin is larger than this is the same in every batch, on every run (docs/encoders.md).
 FRAGILE_MARGIN = 1e-5
+_BLOCK = 8192  # sentences encoded at a time
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def sign(
         code=code.kind,
         bits=code.bits,
         seed=code.seed,
-        sentences=tuple(SignedSentence(text, bits, round(float(margin), 6)) for text, bits, margin in rows),
+        sentences=tuple(
+            SignedSentence(text, signature, round(float(margin), 6)) for text, signature, margin in rows
+        ),
         pairs=_compare(vectors, signed) if with_pairs else (),
     )
 
@@ -86,11 +89,11 @@ def embed(encoder: Encoder, texts: Sequence[str]) -> Vectors:
 
 
 def encode_sentences(
-    encoder: Encoder, sentences: Iterable[str], progress: Progress = lambda _: None, block: int = 8192
+    encoder: Encoder, sentences: Iterable[str], progress: Progress = lambda _: None
 ) -> Iterator[tuple[list[str], Vectors]]:
     """Blocks of (sentences, vectors): memory stays flat however many there are."""
     stream = iter(sentences)
-    while chunk := list(islice(stream, block)):
+    while chunk := list(islice(stream, _BLOCK)):
         yield chunk, embed(encoder, chunk)
         progress(len(chunk))
 
