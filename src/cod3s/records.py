@@ -56,15 +56,15 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class ChosenSignature:
-    """A signature that stage 1 chose, and why: scores are None if nothing computed them."""
+    """A signature to write in, and why stage 1 chose it: scores are None if nothing computed them."""
 
     signature: str
-    rank: int | None  # before the Hamming rule, from 0; None where a user chose it
-    score: float | None  # what it was ranked by
-    forward: float | None
-    backward: float | None
-    count: int  # training sentences in its bin
-    medoid: str
+    rank: int | None = None  # before the Hamming rule, from 0; None if it was not inferred
+    score: float | None = None  # what it was ranked by
+    forward: float | None = None
+    backward: float | None = None
+    count: int = 0  # training sentences in its bin
+    medoid: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
-from cod3s.decode.models import RoleModel
+from cod3s.decode.models import Models, RoleModel
 from cod3s.decode.request import Batch, check_source
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
@@ -136,33 +136,19 @@ class TwoStage:
         return batch.answer_set(0, answers, model=type(self.model).__name__)
 
 
-@dataclass(frozen=True)
-class _OwnModels:
-    """One model that writes signatures and sentences of any relation; there is no backward model."""
+class _OwnModels(Models):
+    """One model that writes signatures and sentences of any relation."""
 
-    writer: RoleModel
-    has_encoder: bool
-    label: str = "your model"
-    has_critic: bool = False
-    known: None = None
+    label = "your model"
+
+    def __init__(self, writer: RoleModel, has_encoder: bool) -> None:
+        self._writer, self.has_encoder = writer, has_encoder
 
     def signature(self, relation: str) -> RoleModel:
-        return self.writer
+        return self._writer
 
     def sentence(self, relation: str) -> RoleModel:
-        return self.writer
-
-    def head(self, relation: str) -> None:
-        return None
-
-    def inverse(self, relation: str) -> None:
-        return None
-
-    def backward(self, relation: str) -> None:
-        return None
-
-    def bins(self, relation: str) -> None:
-        return None
+        return self._writer
 
 
 class _TokenizerWords:

@@ -48,7 +48,9 @@ def choose_signatures(
             f"the system {batch.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
         )
     bits = models.signature(batch.relation).words.signature.bits
-    chosen = [[_wanted(signature, bits) for signature in dict.fromkeys(wanted or ())] for wanted in batch.wanted]
+    for signature in (signature for wanted in batch.wanted for signature in wanted or ()):
+        from_text(signature, bits)  # an error unless it has as many bits
+    chosen = [[*map(ChosenSignature, dict.fromkeys(wanted or ()))] for wanted in batch.wanted]
     if inferred:
         sources = [batch.sources[position] for position in inferred]
         rows = infer_signatures(models, batch.relation, sources, batch.config, signer)
@@ -121,8 +123,13 @@ def rank_signatures(
         else:
             rankings = [rank(forward) for forward in forwards]
     words = models.signature(relation).words
+
+    def chosen(hypothesis: Hypothesis, rank: int, ranked: Ranked) -> ChosenSignature:
+        signature = words.read_signature(hypothesis.tokens) or ""
+        return ChosenSignature(signature, rank, ranked.score, ranked.forward, ranked.backward)
+
     return [
-        [_ranked(words, hypotheses[row.position], row, number) for number, row in enumerate(ranking)]
+        [chosen(hypotheses[row.position], number, row) for number, row in enumerate(ranking)]
         for hypotheses, ranking in zip(rows, rankings, strict=True)
     ]
 
@@ -270,19 +277,3 @@ def with_bins(
         return replace(signature, count=bin.count, medoid=medoid)
 
     return [[described(signature) for signature in signatures] for signatures in chosen]
-
-
-def _wanted(signature: str, bits: int) -> ChosenSignature:
-    """A signature that a user asked for; an error unless it has `bits` bits."""
-    from_text(signature, bits)
-    return unranked(signature)
-
-
-def unranked(signature: str) -> ChosenSignature:
-    """A signature that was not inferred."""
-    return ChosenSignature(signature, rank=None, score=None, forward=None, backward=None, count=0, medoid="")
-
-
-def _ranked(words: Words, hypothesis: Hypothesis, ranked: Ranked, number: int) -> ChosenSignature:
-    signature = words.read_signature(hypothesis.tokens) or ""
-    return ChosenSignature(signature, number, ranked.score, ranked.forward, ranked.backward, count=0, medoid="")

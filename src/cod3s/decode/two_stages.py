@@ -18,7 +18,7 @@ from cod3s.decode.sentences import (
     recall_answers,
     write_sentences,
 )
-from cod3s.decode.signatures import choose_signatures, unranked, with_bins
+from cod3s.decode.signatures import choose_signatures, with_bins
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
 from cod3s.unsuitable import is_sensitive
@@ -131,7 +131,7 @@ def _take_known(
 ) -> list[list[KnownInBin]]:
     """For each source, the recalled answers of at least this plausibility that are taken before any is written."""
     rows = [choice.take_known(candidates, least) for choice, candidates in zip(choices, recalled, strict=True)]
-    bins = with_bins(models, batch, [[unranked(candidate.realised) for candidate in row] for row in rows])
+    bins = with_bins(models, batch, [[ChosenSignature(candidate.realised) for candidate in row] for row in rows])
     return [
         [(signature, _make_answer(signature, candidate)) for signature, candidate in zip(*row, strict=True)]
         for row in zip(bins, rows, strict=True)
