@@ -209,10 +209,12 @@ def _negates(word: str) -> bool:
 def are_opposites(text: str, other: str) -> bool:
     """Whether one text has a word whose opposite the other one has, such as raised and cut."""
     told, others = {*words(text)}, {*words(other)}
+
+    def sides(listed: set[str], left: frozenset[str], right: frozenset[str]) -> tuple[bool, bool]:
+        return bool(left & listed), bool(right & listed)
+
     return any(
-        (left & told and right & others and not (right & told or left & others))
-        or (right & told and left & others and not (left & told or right & others))
-        for left, right in _OPPOSITES
+        {sides(told, *pair), sides(others, *pair)} == {(True, False), (False, True)} for pair in _OPPOSITES
     )
 
 

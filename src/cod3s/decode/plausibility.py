@@ -33,18 +33,6 @@ _RECALLED = 64
 """Sources whose known answers are kept for a while: writing asks for them first, and judging again."""
 
 
-def _pmi(scores: PairScores) -> float:
-    return ((scores.signed or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
-
-
-def _plain_pmi(scores: PairScores) -> float:
-    return ((scores.forward or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
-
-
-def _backward_pmi(scores: PairScores) -> float:
-    return ((scores.backward or 0.0) - (scores.source_alone or 0.0)) * scores.source_length
-
-
 @dataclass(frozen=True)
 class Feature:
     """What the critic weighs: a number of a pair, and the parts of its scores that it is made from."""
@@ -53,38 +41,47 @@ class Feature:
     parts: tuple[str, ...] = ()
 
 
+def _score(name: str, part: str = "") -> Feature:
+    """A score as it is, 0 where it is missing; `part` is what it comes with, if it is none of the parts itself."""
+    return Feature(lambda _, scores: getattr(scores, name) or 0.0, (part or name,))
+
+
+def _gain(given: str, alone: str, length: str = "") -> Feature:
+    """How much likelier, in nats, the other side makes a text: per token, or as a whole with its `length`."""
+
+    def value(_: Pair, scores: PairScores) -> float:
+        gain: float = (getattr(scores, given) or 0.0) - (getattr(scores, alone) or 0.0)
+        return gain * getattr(scores, length) if length else gain
+
+    return Feature(value, (given, alone))
+
+
 FEATURES = {
     # What the bundle's language model says, if it was refined to judge pairs
-    "verdict": Feature(lambda _, scores: scores.verdict or 0.0, ("verdict",)),
+    "verdict": _score("verdict"),
     # Whether it is a known answer to a similar source, and how similar that is
     "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
-    "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
-    "known_overlap": Feature(lambda _, scores: scores.known_overlap or 0.0, ("known",)),
-    "known_relevance": Feature(lambda _, scores: scores.known_relevance or 0.0, ("known",)),
+    "known": _score("known"),
+    "known_overlap": _score("known_overlap", "known"),
+    "known_relevance": _score("known_relevance", "known"),
     # How similar it is to known answers to other similar sources
-    "support": Feature(lambda _, scores: scores.support or 0.0, ("support",)),
-    # How much likelier the source makes the target, in nats: of the whole target, and per token
-    "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
-    "pmi_per_token": Feature(
-        lambda _, scores: _pmi(scores) / max(1, scores.target_length), ("signed", "target_alone")
-    ),
+    "support": _score("support"),
+    # How much likelier the source makes the target
+    "pmi": _gain("signed", "target_alone", "target_length"),
+    "pmi_per_token": _gain("signed", "target_alone"),
     # The same without the signature, which costs another pass
-    "plain_pmi": Feature(lambda _, scores: _plain_pmi(scores), ("forward", "target_alone")),
-    "plain_pmi_per_token": Feature(
-        lambda _, scores: _plain_pmi(scores) / max(1, scores.target_length), ("forward", "target_alone")
-    ),
-    "backward_pmi": Feature(lambda _, scores: _backward_pmi(scores), ("backward", "source_alone")),
+    "plain_pmi": _gain("forward", "target_alone", "target_length"),
+    "plain_pmi_per_token": _gain("forward", "target_alone"),
+    "backward_pmi": _gain("backward", "source_alone", "source_length"),
     # How ordinary the target is
-    "target_alone": Feature(lambda _, scores: scores.target_alone or 0.0, ("target_alone",)),
+    "target_alone": _score("target_alone"),
     # What an encoder and word counts say
-    "association": Feature(lambda _, scores: scores.association or 0.0, ("association",)),
+    "association": _score("association"),
     "relevance": Feature(lambda _, scores: scores.relevance),
     "words": Feature(lambda pair, _: float(len(words(pair.target)))),
     "overlap": Feature(lambda pair, _: _overlap(pair)),
     "is_cause": Feature(lambda pair, _: float(pair.relation == "cause")),
 }
-
-
 GLANCED = ("known", "known_overlap", "support", "relevance", "known_relevance")
 """The features of a known answer that cost nothing, because no model has to read it."""
 
@@ -265,13 +262,12 @@ class Judge:
             unscored = [pairs[row] for row in rows]
             signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
             for row, score in zip(rows, likelihoods.score_pairs(unscored, missing, signatures), strict=True):
-                given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
                 complete[row] = replace(
-                    score,
+                    scores[row],
                     relevance=_cosine(pairs[row], vectors),
-                    known_overlap=scores[row].known_overlap,
-                    known_relevance=scores[row].known_relevance,
-                    **given,
+                    target_length=score.target_length,
+                    source_length=score.source_length,
+                    **{part: getattr(score, part) for part in missing},
                 )
         return feature_rows(self.critic.weights, pairs, complete)
 
@@ -305,12 +301,12 @@ class Judge:
             recalled = self._recalled(pair.source, pair.relation)
             support = recalled.support(pair.target, vectors[pair.target])
             if answer := recalled.find(pair.target):
-                unskipped = {name: value for name, value in asdict(score).items() if name not in self._skipped}
                 row = replace(
-                    PairScores(**unskipped),
+                    score,
                     known=answer.similarity,
                     known_overlap=answer.overlap,
                     known_relevance=answer.known_relevance,
+                    **dict.fromkeys(self._skipped),
                 )
             else:
                 row = replace(score, known=0.0)
@@ -350,14 +346,11 @@ def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:
 
 def _glanced(recalled: Recalled) -> Numbers:
     """The features GLANCED of each answer: (answers, features)."""
-    columns = {
-        "known": [answer.similarity for answer in recalled.answers],
-        "known_overlap": [answer.overlap for answer in recalled.answers],
-        "support": recalled.supports,
-        "relevance": [answer.relevance for answer in recalled.answers],
-        "known_relevance": [answer.known_relevance for answer in recalled.answers],
-    }
-    return np.column_stack([np.array(columns[name], dtype=np.float64) for name in GLANCED])
+    rows = [
+        (answer.similarity, answer.overlap, support, answer.relevance, answer.known_relevance)
+        for answer, support in zip(recalled.answers, recalled.supports, strict=True)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(GLANCED))
 
 
 def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: Signer) -> Judge:

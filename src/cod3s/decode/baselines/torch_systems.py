@@ -7,6 +7,7 @@ that targets of the source are likely to contain, and searches once per word for
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
@@ -73,12 +74,12 @@ class TorchSystems:
 
     def _constrained(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """One search for each of the strongest words; further words make up for repeated texts."""
-        words = self._related_words(relation, sources, (1 + _SPARE_WORDS) * config.k)
+        words = [iter(row) for row in self._related_words(relation, sources, (1 + _SPARE_WORDS) * config.k)]
         answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         while tasks := [
             (position, word)
-            for position, queue in enumerate(words)
-            for word in _take(queue, config.k - answers[position].suitable)
+            for position, unused in enumerate(words)
+            for word in islice(unused, config.k - answers[position].suitable)
         ]:
             rows = self._search(relation, [(sources[position], word) for position, word in tasks], config)
             for (position, word), hypotheses in zip(tasks, rows, strict=True):
@@ -148,10 +149,3 @@ class _Answers:
 
     def all(self) -> list[Answer]:
         return list(self._by_text.values())
-
-
-def _take(queue: list[RelatedWord], number: int) -> list[RelatedWord]:
-    """Remove and return the first words of the queue."""
-    taken = queue[:number]
-    del queue[:number]
-    return taken
