@@ -110,7 +110,7 @@ class KnownAnswers:
         """
         vector, of_event = signer.vectors([source, neutral(source)])
         recalled: dict[str, _Similar] = {}
-        for other in self._similar(source, vector, self._nearest(of_event, relation), signer)[:_SOURCES]:
+        for other in self._similar(source, relation, vector, of_event, signer)[:_SOURCES]:
             if leave_out and words(other.source) == words(source):
                 continue
             if _is_negated(other.source) == _is_negated(source) and not are_opposites(other.source, source):
@@ -130,12 +130,6 @@ class KnownAnswers:
         ]
         return Recalled(answers, vectors)
 
-    def _nearest(self, vector: Vectors, relation: str) -> list[tuple[str, list[str]]]:
-        """The sources that tell of a similar event, whoever it happens to, with their answers."""
-        similarities = self._similarities(vector)
-        rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
-        return [(self._texts[row], self._answers(row, relation)) for row in rows if similarities[row] >= _SIMILAR]
-
     def _answers(self, row: int, relation: str) -> list[str]:
         """The answers to the source in a row."""
         if relation not in self._relations:
@@ -144,14 +138,23 @@ class KnownAnswers:
         return text.split(_BETWEEN) if text else []
 
     def _similar(
-        self, asked: str, vector: Vectors, nearest: Sequence[tuple[str, list[str]]], signer: Signer
+        self, asked: str, relation: str, vector: Vectors, of_event: Vectors, signer: Signer
     ) -> list["_Similar"]:
-        """These sources, the most similar one first."""
-        vectors = signer.vectors([source for source, _ in nearest])
+        """The sources that tell of a similar event, whoever it happens to, with the most similar one first."""
+        similarities = self._similarities(of_event)
+        nearest = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
+        rows = [row for row in nearest if similarities[row] >= _SIMILAR]
+        sources = [self._texts[row] for row in rows]
         stems = _told_stems(asked)
         similar = [
-            _Similar(source, answers, other, float(other @ vector), _overlap(_told_stems(source), stems))
-            for (source, answers), other in zip(nearest, vectors, strict=True)
+            _Similar(
+                source,
+                self._answers(row, relation),
+                other,
+                float(other @ vector),
+                _overlap(_told_stems(source), stems),
+            )
+            for row, source, other in zip(rows, sources, signer.vectors(sources), strict=True)
         ]
         return sorted(similar, key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
 
@@ -213,9 +216,7 @@ def are_opposites(text: str, other: str) -> bool:
     def sides(listed: set[str], left: frozenset[str], right: frozenset[str]) -> tuple[bool, bool]:
         return bool(left & listed), bool(right & listed)
 
-    return any(
-        {sides(told, *pair), sides(others, *pair)} == {(True, False), (False, True)} for pair in _OPPOSITES
-    )
+    return any({sides(told, *pair), sides(others, *pair)} == {(True, False), (False, True)} for pair in _OPPOSITES)
 
 
 def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float = 1.0) -> int:

@@ -40,29 +40,15 @@ def association_file(relation: str) -> str:
 
 
 class Words(Protocol):
-    """What decoding needs from a vocabulary; `Vocabulary` provides it."""
+    """What decoding needs from a vocabulary; `Vocabulary` provides it, and says what each part does."""
 
     signature: SignatureTokens
 
-    def id(self, token: str) -> int:
-        """The id of a signature token, by the name that `SignatureTokens` gives it."""
-        ...
-
-    def encode_text(self, text: str) -> list[int]:
-        """The ids of a text, without an end."""
-        ...
-
-    def encode_signature(self, signature: str) -> list[int]:
-        """The ids that come before a sentence of this bin."""
-        ...
-
-    def decode_text(self, ids: Iterable[int]) -> str:
-        """The text among `ids`, without signatures and special tokens."""
-        ...
-
-    def read_signature(self, ids: Sequence[int]) -> str | None:
-        """The signature that the ids write; None if they write none."""
-        ...
+    def id(self, token: str) -> int: ...
+    def encode_text(self, text: str) -> list[int]: ...
+    def encode_signature(self, signature: str) -> list[int]: ...
+    def decode_text(self, ids: Iterable[int]) -> str: ...
+    def read_signature(self, ids: Sequence[int]) -> str | None: ...
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ def _new_hero(told: str, asked: str, relation: str) -> str | None:
         return hero
     if teller in _FIRST and not (relation == "cause" and _i_act(told)):
         return teller
-    if relation == "effect" and (teller is None or _is_own(words(told), teller)):
+    # He broke his phone, my sister broke mine: it happens to the owner.
+    if relation == "effect" and (teller is None or _FORMS[teller][_BEFORE_NOUN] in words(told)):
         return "I" if {"my", "me"} & {*words(asked)} else "we"
     return hero
 
@@ -184,11 +185,6 @@ def _speaks_of_others(text: str) -> bool:
     return bool(_others(text)) or any(_PERSON_OF.get(noun, "I") not in _FIRST for noun in _nouns(text))
 
 
-def _is_own(told: Sequence[str], person: str) -> bool:
-    """Whether a source speaks of something that belongs to the person, as in `he broke his phone`."""
-    return _FORMS[person][_BEFORE_NOUN] in told
-
-
 def _is_plural(noun: str) -> bool:
     """Whether it speaks of several: the neighbours, but not the boss."""
     return noun.endswith("s") and not noun.endswith("ss")
@@ -224,8 +220,8 @@ def retold(text: str, teller: str | None, hero: str) -> str | None:
     changed: list[str] = []
     for position, token in enumerate(tokens):
         pronoun, _, contracted = token.lower().replace("’", "'").partition("'")
-        person = _PRONOUNS.get(pronoun)
-        if person is None or person not in tellers:
+        person = _PRONOUNS.get(pronoun, "")
+        if person not in tellers:
             changed.append(token)
             continue
         form = _form(pronoun, person, tokens[position + 1 :])
