@@ -8,7 +8,6 @@ import codecs
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,14 +77,12 @@ def read_rules() -> Rules:
 def find_unsuitable(text: str, source: str = "") -> Rule | None:
     """The first rule that stops `text` as an answer to `source`; None if no rule does."""
     plain = plain_words(text)
-    rules = _rules_by_key()
-    words = set(plain.split())
-    if rules.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
+    by_key, words = _rules_by_key(), set(plain.split())
+    if by_key.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
         return None
-    for rule in _in_order(words):
-        if _stops(rule, plain) and _applies(rule, source):
-            return rule
-    return None
+    positions = {position for word in words for position in by_key.get(word, ())}
+    rules = (read_rules().stops[position] for position in sorted(positions))
+    return next((rule for rule in rules if _stops(rule, plain) and _applies(rule, source)), None)
 
 
 def is_unsuitable(text: str, source: str = "") -> bool:
@@ -138,20 +135,13 @@ def _invites(source: str, topic: str) -> bool:
 
 
 @cache
-def _rules_by_key() -> dict[str, Sequence[int]]:
+def _rules_by_key() -> dict[str, list[int]]:
     """For each key word, the positions of the rules that have it."""
     positions: dict[str, list[int]] = defaultdict(list)
     for position, rule in enumerate(read_rules().stops):
         for key in rule.keys:
             positions[key].append(position)
-    return dict(positions)
-
-
-def _in_order(words: set[str]) -> list[Rule]:
-    """The rules that have any of these words as a key, in the order of the list."""
-    by_key = _rules_by_key()
-    positions = {position for word in words for position in by_key.get(word, ())}
-    return [read_rules().stops[position] for position in sorted(positions)]
+    return positions
 
 
 @cache

@@ -10,7 +10,7 @@ from cod3s.decode.rerank import score_texts
 from cod3s.text import for_modelling
 
 _JUDGED_TOKENS = 60
-"""Of a target that the language model reads before its verdict: with the source, there is room for so many."""
+"""How much of a target the language model reads before its verdict: with the source, no more fits."""
 
 
 @dataclass(frozen=True, order=True)
@@ -84,16 +84,16 @@ class BundleLikelihoods:
         targets = [for_modelling(pair.target) for pair in pairs]
         nothing: list[None] = [None] * len(pairs)
         forward, backward = self._models.plain(relation), self._models.backward(relation)
-        asked: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
+        likelihoods: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
             "forward": (forward, sources, targets),
             "target_alone": (forward, nothing, targets),
             "backward": (backward, targets, sources),
             "source_alone": (backward, nothing, sources),
         }
         columns: dict[str, Sequence[float | None]] = {}
-        for part in (part for part in parts if part in asked):
-            model, read, written = asked[part]
-            columns[part] = score_texts(model, read, written) if model else nothing
+        for part, (model, read, written) in likelihoods.items():
+            if part in parts:
+                columns[part] = score_texts(model, read, written) if model else nothing
         if "signed" in parts:
             encode = self._models.vocabulary.encode_signature
             prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
@@ -119,7 +119,7 @@ class BundleLikelihoods:
             forward.request(source, (*words.encode_text(target)[:_JUDGED_TOKENS], words.end))
             for source, target in zip(sources, targets, strict=True)
         ]
-        said = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
-        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in said]), 1e-6, 1 - 1e-6)
+        scores = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
+        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in scores]), 1e-6, 1 - 1e-6)
         log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
         return log_odds

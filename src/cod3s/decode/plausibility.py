@@ -160,8 +160,8 @@ def load_critic(folder: Path) -> Critic:
         floors = (critic.floor, critic.written_floor)
         weights = [critic.weights, critic.glance, critic.thorough, critic.choosing]
         biases = [critic.bias, critic.glance_bias, critic.thorough_bias, critic.choosing_bias]
-        given = [*(weight for named in weights for weight in named.values()), *biases, *floors]
-        numbers = np.array(given, dtype=np.float64)
+        numbers = [*(weight for named in weights for weight in named.values()), *biases, *floors]
+        are_finite = np.isfinite(np.array(numbers, dtype=np.float64)).all()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
     if unknown := sorted({*critic.weights, *critic.thorough, *critic.choosing} - set(FEATURES)):
@@ -170,7 +170,7 @@ def load_critic(folder: Path) -> Critic:
         )
     if critic.glance and {*critic.glance} != {*GLANCED}:
         raise BundleError(f"{folder / NAME} does not say how to glance at known answers", hint="fit it again")
-    if not np.isfinite(numbers).all():
+    if not are_finite:
         raise BundleError(f"{folder / NAME} has a weight that is not a number", hint="fit it again")
     return critic
 
@@ -264,7 +264,7 @@ class Judge:
             for row, score in zip(rows, likelihoods.score_pairs(unscored, missing, signatures), strict=True):
                 complete[row] = replace(
                     scores[row],
-                    relevance=_cosine(pairs[row], vectors),
+                    relevance=float(vectors[pairs[row].source] @ vectors[pairs[row].target]),
                     target_length=score.target_length,
                     source_length=score.source_length,
                     **{part: getattr(score, part) for part in missing},
@@ -296,6 +296,7 @@ class Judge:
         """The scores with what known answers to similar sources say; known answers need no likelihoods."""
         if not {"known", "support"} & {*self.critic.parts}:
             return scores
+        unscored: dict[str, Any] = dict.fromkeys(self._skipped)
         rows: list[PairScores] = []
         for pair, score in zip(pairs, scores, strict=True):
             recalled = self._recalled(pair.source, pair.relation)
@@ -306,7 +307,7 @@ class Judge:
                     known=answer.similarity,
                     known_overlap=answer.overlap,
                     known_relevance=answer.known_relevance,
-                    **dict.fromkeys(self._skipped),
+                    **unscored,
                 )
             else:
                 row = replace(score, known=0.0)
@@ -338,10 +339,6 @@ class Judge:
         """The vector of each text."""
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, self.signer.vectors(distinct), strict=True))
-
-
-def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:
-    return float(vectors[pair.source] @ vectors[pair.target])
 
 
 def _glanced(recalled: Recalled) -> Numbers:

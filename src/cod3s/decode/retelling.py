@@ -227,11 +227,11 @@ def retold(text: str, teller: str | None, hero: str) -> str | None:
         form = _form(pronoun, person, tokens[position + 1 :])
         changed.append(_FORMS[hero][form] + (f"'{contracted}" if contracted else ""))
         if form == _SUBJECT and contracted not in ("d", "ll"):
-            place = None if contracted else _verb_place(tokens, position)
-            verb = None if place is None else _agreeing(tokens[place], person, hero)
-            if place is None or verb is None:
+            of_verb = None if contracted else _verb_position(tokens, position)
+            verb = None if of_verb is None else _agreeing(tokens[of_verb], person, hero)
+            if of_verb is None or verb is None:
                 return None
-            tokens[place] = verb
+            tokens[of_verb] = verb
     return "".join(changed)
 
 
@@ -249,11 +249,11 @@ def _form(pronoun: str, person: str, following: Sequence[str]) -> int:
     return forms.index(pronoun)
 
 
-def _verb_place(tokens: Sequence[str], position: int) -> int | None:
-    """Where the verb of the subject at `position` stands."""
-    for place in range(position + 1, len(tokens)):
-        if tokens[place].strip() and tokens[place].lower() not in _ADVERBS:
-            return place if tokens[place][0].isalpha() else None
+def _verb_position(tokens: Sequence[str], subject: int) -> int | None:
+    """The position of the verb that follows the subject."""
+    for position in range(subject + 1, len(tokens)):
+        if tokens[position].strip() and tokens[position].lower() not in _ADVERBS:
+            return position if tokens[position][0].isalpha() else None
     return None
 
 
