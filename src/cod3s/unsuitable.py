@@ -124,12 +124,10 @@ def _stops(rule: Rule, plain: str) -> bool:
 
 
 def _applies(rule: Rule, source: str) -> bool:
-    """Whether the rule stops answers to this source."""
     return rule.kind == "never" or _invites(source, rule.topic) == (rule.kind == "beside")
 
 
 def _invites(source: str, topic: str) -> bool:
-    """Whether the source itself mentions the topic."""
     pattern = read_rules().invites.get(topic)
     return pattern is not None and _compiled(pattern).search(plain_words(source)) is not None
 

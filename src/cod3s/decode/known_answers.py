@@ -131,7 +131,6 @@ class KnownAnswers:
         return Recalled(answers, vectors)
 
     def _answers(self, row: int, relation: str) -> list[str]:
-        """The answers to the source in a row."""
         if relation not in self._relations:
             return []
         text = self._texts[(1 + self._relations.index(relation)) * len(self) + row]

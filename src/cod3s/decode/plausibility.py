@@ -331,7 +331,6 @@ class Judge:
         return rows
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
-        """The signature of each target."""
         targets = list(dict.fromkeys(pair.target for pair in pairs))
         return dict(zip(targets, self.signer.signatures_of(np.array([*map(vectors.get, targets)])), strict=True))
 

@@ -171,12 +171,10 @@ def _happens_to_me(asked: Sequence[str]) -> bool:
 
 
 def _is_done_to_me(text: str) -> bool:
-    """Whether somebody else does it to me or to something of mine."""
     return _happens_to_me(words(text)) and not _i_act(text)
 
 
 def _i_act(text: str) -> bool:
-    """Whether I or we do it."""
     return bool({"i", "we", "im", "ive"} & {*_nouns(text)})
 
 

@@ -108,7 +108,6 @@ KnownInBin = tuple[ChosenSignature, Answer]
 
 
 def _events(known: Sequence[KnownInBin], places: Iterator[int]) -> Iterator[Event]:
-    """What is streamed of known answers."""
     if known:
         yield SignaturesChosen(tuple(signature for signature, _ in known))
         yield from (AnswerMade(next(places), answer) for _, answer in known)
