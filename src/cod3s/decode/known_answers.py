@@ -28,10 +28,10 @@ from cod3s.word_lists import word_groups, word_set
 
 FOLDER = "known"
 _TEXTS, _RELATIONS, _SIGNS = "texts.xz", "relations.json", "signs.npy"
-_BETWEEN = "\t"  # the answers to a source
+_SEPARATOR = "\t"  # between the answers to a source
 _SOURCES = 12  # how many of the most similar sources are used
 _NEAREST = 32  # how many are found by their bits, and then compared by their whole vectors and their words
-_OVERLAP = 0.45  # what all content words in common count beside the cosine
+_OVERLAP = 0.45  # the weight of the content words in common, where the cosine has 1
 _SIMILAR = 0.5  # answers to less similar sources, by their bits, hardly ever fit
 _NEGATIONS = word_set("negations")
 _SIDES = [*map(frozenset, word_groups("opposites"))]
@@ -134,7 +134,7 @@ class KnownAnswers:
         if relation not in self._relations:
             return []
         text = self._texts[(1 + self._relations.index(relation)) * len(self) + row]
-        return text.split(_BETWEEN) if text else []
+        return text.split(_SEPARATOR) if text else []
 
     def _similar(
         self, asked: str, relation: str, vector: Vectors, of_event: Vectors, signer: Signer
@@ -229,7 +229,8 @@ def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float
     kept = sorted(_rows_apart(vectors, most_alike), key=lambda row: sources[row].casefold())
     relations = sorted({relation for row in kept for relation in answers[sources[row]]})
     columns = [
-        [_BETWEEN.join(sorted(answers[sources[row]].get(relation, ()))) for row in kept] for relation in relations
+        [_SEPARATOR.join(sorted(answers[sources[row]].get(relation, ()))) for row in kept]
+        for relation in relations
     ]
     with replaced_folder(folder) as partial:
         save_texts(partial / _TEXTS, [*(sources[row] for row in kept), *chain.from_iterable(columns)])

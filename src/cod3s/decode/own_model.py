@@ -125,9 +125,8 @@ class TwoStage:
         `relation` only appears in the result. There is no backward model, so `auto` does not rerank.
         """
         config = options if k is None else options.with_values(k=k)
-        for stage in ("rerank_signatures", "rerank_sentences"):
-            if getattr(config, stage) == "auto":
-                config = config.with_values(**{stage: "none"})
+        stages = ("rerank_signatures", "rerank_sentences")
+        config = config.with_values(**{stage: "none" for stage in stages if getattr(config, stage) == "auto"})
         text = check_source(source)
         batch = Batch(relation, _SYSTEM, config, texts=[text], sources=[text], wanted=[None], remarks=[[]])
         models = _OwnModels(self._writer, has_encoder=self._signer is not None)

@@ -112,16 +112,14 @@ def rank_signatures(
     """The signatures of each source, best first by `config.rerank_signatures`."""
     if config.rerank_signatures == "prior":
         rankings = _rank_against_bins(models, relation, rows, config.prior_weight)
+    elif config.rerank_signatures == "mmi":
+        backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
+        rankings = [
+            rank([*map(mean_log_prob, hypotheses)], backward, config.signature_weight)
+            for hypotheses, backward in zip(rows, backwards, strict=True)
+        ]
     else:
-        forwards = [[mean_log_prob(hypothesis) for hypothesis in hypotheses] for hypotheses in rows]
-        if config.rerank_signatures == "mmi":
-            backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
-            rankings = [
-                rank(forward, backward, config.signature_weight)
-                for forward, backward in zip(forwards, backwards, strict=True)
-            ]
-        else:
-            rankings = [rank(forward) for forward in forwards]
+        rankings = [rank([*map(mean_log_prob, hypotheses)]) for hypotheses in rows]
     words = models.signature(relation).words
 
     def chosen(hypothesis: Hypothesis, rank: int, ranked: Ranked) -> ChosenSignature:
