@@ -45,7 +45,7 @@ def answer_in_two_stages(
     seen = _take_known(models, batch, choices, glanced, batch.config.sure)
     recalled = judge_recalled(batch, judge, _left(choices, glanced))
     judged = _take_known(models, batch, choices, recalled, batch.config.likely)
-    known = [[answer for _, answer in [*first, *more]] for first, more in zip(seen, judged, strict=True)]
+    known = [[*first, *more] for first, more in zip(seen, judged, strict=True)]
     if all(choice.has_all for choice in choices):
         return known
     chosen = choose_signatures(models, batch, [choice.answered for choice in choices], signer)
@@ -103,14 +103,11 @@ def stream_two_stages(
     choice.add_remarks()
 
 
-KnownInBin = tuple[ChosenSignature, Answer]
-"""A known answer and the bin that it lies in."""
-
-
-def _events(known: Sequence[KnownInBin], places: Iterator[int]) -> Iterator[Event]:
+def _events(known: Sequence[Answer], places: Iterator[int]) -> Iterator[Event]:
     if known:
-        yield SignaturesChosen(tuple(signature for signature, _ in known))
-        yield from (AnswerMade(next(places), answer) for _, answer in known)
+        bins = [ChosenSignature(answer.signature, count=answer.count, medoid=answer.medoid) for answer in known]
+        yield SignaturesChosen(tuple(bins))
+        yield from (AnswerMade(next(places), answer) for answer in known)
 
 
 def _left(choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]) -> list[Sequence[Candidate]]:
@@ -127,12 +124,12 @@ def _take_known(
     choices: Sequence["AnswerChoice"],
     recalled: Sequence[Sequence[Candidate]],
     least: float,
-) -> list[list[KnownInBin]]:
+) -> list[list[Answer]]:
     """For each source, the recalled answers of at least this plausibility that are taken before any is written."""
     rows = [choice.take_known(candidates, least) for choice, candidates in zip(choices, recalled, strict=True)]
     bins = with_bins(models, batch, [[ChosenSignature(candidate.realised) for candidate in row] for row in rows])
     return [
-        [(signature, _make_answer(signature, candidate)) for signature, candidate in zip(*row, strict=True)]
+        [_make_answer(signature, candidate) for signature, candidate in zip(*row, strict=True)]
         for row in zip(bins, rows, strict=True)
     ]
 
