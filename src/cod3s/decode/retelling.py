@@ -20,21 +20,15 @@ _SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
 _SINGULAR = ("he", "she")
 _FIRST = ("I", "we")
 _PLURAL = ("we", "they")
-_NOUNS = {  # and names that many examples use
-    "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle "
-    "adam ben bob daniel david george henry jack james john mark max michael mike paul peter thomas tim tom",
-    "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
-    "wife woman alice amy anna ella emily emma jane julia laura lisa lucy maria mary nina sara sarah sophie susan",
-}
 _OTHERS = word_set("roles")
 _PETS = word_set("pets")
-_SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
+_SPOUSES = word_set("spouses")
 _PEOPLE = _OTHERS | word_set("people")
-_DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
+_NOT_NAMES = word_set("not names")
 _OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
 _NOT_PEOPLE = word_set("not people")
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
-_PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
+_PERSON_OF = _PRONOUNS | dict.fromkeys(word_set("he nouns"), "he") | dict.fromkeys(word_set("she nouns"), "she")
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
 _TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
 _ADVERBS = word_set("adverbs before verbs")
@@ -134,7 +128,7 @@ def names_nobody(text: str) -> bool:
     if not told:
         return True  # a picture or punctuation
     first, *others = text.split()
-    if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
+    if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _NOT_NAMES):
         return False  # it may be a name
     return not any(noun in _PERSON_OF or noun in _PEOPLE or noun.endswith(_OF_PEOPLE) for noun in _nouns(text))
 
