@@ -145,14 +145,14 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
 
 def choose_known(
     config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken, answered: Sequence[str] = ()
-) -> Chosen:
+) -> list[Candidate]:
     """Signed candidates of a source that lie apart, each in the bin of its own meaning, until it has k answers.
 
     They also lie apart from what is `taken` and from the bins that have `answered`.
     """
     fresh = [candidate for candidate in candidates if not (config.fresh and is_stale(source, candidate.text))]
     if not fresh:
-        return {}
+        return []
     signatures = pack_texts([candidate.realised for candidate in fresh])
     vectors = np.array([candidate.vector for candidate in fresh])
     are_near = (hamming(signatures[:, None], signatures) <= config.min_hamming) | (vectors @ vectors.T > _ALIKE)
@@ -162,7 +162,8 @@ def choose_known(
         is_taken |= taken.nearness(vectors) > _ALIKE
         bits_off[is_taken] = np.inf
     weights = Weights(config.bit_weight, config.nearness_weight)
-    return choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
+    chosen = choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
+    return [*chain.from_iterable(chosen.values())]
 
 
 def separate_offers(bins: Bins) -> Offers:

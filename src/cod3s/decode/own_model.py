@@ -6,6 +6,7 @@ signatures that are far apart, stage 2 the best sentence after each. Needs the e
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
@@ -211,14 +212,12 @@ def _start_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     BART's tokenizer begins each text with <s>, so the model's targets did too; T5's and Marian's do not.
     """
     config = model.generation_config
-    start = config.decoder_start_token_id
-    if start is None:
-        start = model.config.decoder_start_token_id if config.bos_token_id is None else config.bos_token_id
+    named = (config.decoder_start_token_id, config.bos_token_id, model.config.decoder_start_token_id)
+    start = next((number for number in named if number is not None), None)
     if start is None:
         raise Cod3sError(
             "the model does not say which token its decoder starts with",
             hint="set model.generation_config.decoder_start_token_id",
         )
-    frame = tokenizer(text_target="")["input_ids"]
-    lead = frame[: frame.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in frame else frame
+    lead = takewhile(lambda number: number != tokenizer.eos_token_id, tokenizer(text_target="")["input_ids"])
     return (int(start), *lead)

@@ -118,16 +118,6 @@ class Critic:
         """The scores of a pair that its features need."""
         return tuple(dict.fromkeys(part for name in self.weights for part in FEATURES[name].parts))
 
-    def made_thorough(self) -> "Critic":
-        """The critic of given pairs; the same one if it has no weights of that kind."""
-        return replace(self, weights=self.thorough, bias=self.thorough_bias) if self.thorough else self
-
-    def made_to_choose(self) -> "Critic":
-        """The critic of alternatives; the one of given pairs if it has no weights of that kind."""
-        if not self.choosing:
-            return self.made_thorough()
-        return replace(self, weights=self.choosing, bias=self.choosing_bias)
-
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
         return logistic(features @ [*self.weights.values()] + self.bias)
@@ -215,14 +205,17 @@ class Judge:
     @cached_property
     def thorough(self) -> "Judge":
         """Judges pairs that somebody gives, with every score that its critic can weigh."""
-        return self._taking_its_time(self.critic.made_thorough())
+        return self._with_weights(self.critic.thorough, self.critic.thorough_bias)
 
     @cached_property
     def choosing(self) -> "Judge":
         """Judges the alternatives of questions in the same way."""
-        return self._taking_its_time(self.critic.made_to_choose())
+        critic = self.critic
+        return self._with_weights(critic.choosing, critic.choosing_bias) if critic.choosing else self.thorough
 
-    def _taking_its_time(self, critic: Critic) -> "Judge":
+    def _with_weights(self, weights: Mapping[str, float], bias: float) -> "Judge":
+        """A judge that computes every likelihood, with other weights if the critic has them."""
+        critic = replace(self.critic, weights=weights, bias=bias) if weights else self.critic
         return Judge(critic, self._models, self.signer, leave_out=self._leave_out, likelihoods=True)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:

@@ -171,8 +171,7 @@ class AnswerChoice:
         least = max(least, self._floor)
         plausible = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= least]
         suitable = keep_suitable(self._config, self._text, plausible)
-        rows = choose_known(self._config, self._source, suitable, self._taken, self.answered)
-        chosen = [candidate for candidates in rows.values() for candidate in candidates]
+        chosen = choose_known(self._config, self._source, suitable, self._taken, self.answered)
         self.answered += [candidate.realised for candidate in chosen]
         self._bins += len(chosen)
         self._given += len(chosen)
