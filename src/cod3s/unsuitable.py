@@ -90,14 +90,10 @@ def is_unsuitable(text: str, source: str = "") -> bool:
     return find_unsuitable(text, source) is not None
 
 
-@cache
-def _sensitive_topics() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rule.topic for rule in read_rules().stops if rule.kind == "beside"))
-
-
 def is_sensitive(source: str) -> bool:
     """Whether a careless answer to the source would hurt, because it speaks of victims, say, or of grief."""
-    return any(_invites(source, topic) for topic in _sensitive_topics())
+    topics = {rule.topic for rule in read_rules().stops if rule.kind == "beside"}
+    return any(_invites(source, topic) for topic in topics)
 
 
 def presentable(text: str) -> str:
