@@ -42,18 +42,18 @@ class Feature:
 
 
 def _score(name: str, part: str = "") -> Feature:
-    """A score as it is, 0 where it is missing; `part` is what it comes with, if it is none of the parts itself."""
+    """A score as it is, or 0 if it is missing; `part` is computed for it, if that has another name."""
     return Feature(lambda _, scores: getattr(scores, name) or 0.0, (part or name,))
 
 
-def _gain(given: str, alone: str, length: str = "") -> Feature:
+def _gain(in_context: str, alone: str, length: str = "") -> Feature:
     """How much likelier, in nats, the other side makes a text: per token, or as a whole with its `length`."""
 
     def value(_: Pair, scores: PairScores) -> float:
-        gain: float = (getattr(scores, given) or 0.0) - (getattr(scores, alone) or 0.0)
+        gain: float = (getattr(scores, in_context) or 0.0) - (getattr(scores, alone) or 0.0)
         return gain * getattr(scores, length) if length else gain
 
-    return Feature(value, (given, alone))
+    return Feature(value, (in_context, alone))
 
 
 FEATURES = {

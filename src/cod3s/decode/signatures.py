@@ -122,9 +122,9 @@ def rank_signatures(
         rankings = [rank([*map(mean_log_prob, hypotheses)]) for hypotheses in rows]
     words = models.signature(relation).words
 
-    def chosen(hypothesis: Hypothesis, rank: int, ranked: Ranked) -> ChosenSignature:
+    def chosen(hypothesis: Hypothesis, number: int, ranked: Ranked) -> ChosenSignature:
         signature = words.read_signature(hypothesis.tokens) or ""
-        return ChosenSignature(signature, rank, ranked.score, ranked.forward, ranked.backward)
+        return ChosenSignature(signature, number, ranked.score, ranked.forward, ranked.backward)
 
     return [
         [chosen(hypotheses[row.position], number, row) for number, row in enumerate(ranking)]

@@ -73,8 +73,8 @@ class TorchSystems:
         answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         while tasks := [
             (position, word)
-            for position, unused in enumerate(words)
-            for word in islice(unused, config.k - answers[position].suitable)
+            for position, untried in enumerate(words)
+            for word in islice(untried, config.k - answers[position].suitable)
         ]:
             rows = self._search(relation, [(sources[position], word) for position, word in tasks], config)
             for (position, word), hypotheses in zip(tasks, rows, strict=True):
