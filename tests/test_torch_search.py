@@ -156,10 +156,10 @@ def test_without_constraints_it_is_the_beam_search_of_transformers(
 def test_a_batch_finds_what_its_requests_find_alone(model: TorchModel, vocabulary: Vocabulary) -> None:
     requests = requests_of(vocabulary)
     constraints = [[[[30 + number], [40, 41]], [[50]]] for number in range(len(requests))]
-    diverse = diverse_beam_search(model, requests, groups=3, group_beam=2, best=6, max_tokens=8)
+    diverse = diverse_beam_search(model, requests, groups=3, group_beam=2, penalty=0.5, best=6, max_tokens=8)
     constrained = constrained_beam_search(model, requests, constraints, beam=6, best=3, max_tokens=8)
     for number, request in enumerate(requests):
-        alone = diverse_beam_search(model, [request], groups=3, group_beam=2, best=6, max_tokens=8)
+        alone = diverse_beam_search(model, [request], groups=3, group_beam=2, penalty=0.5, best=6, max_tokens=8)
         assert_same([diverse[number]], alone)
         alone = constrained_beam_search(model, [request], [constraints[number]], beam=6, best=3, max_tokens=8)
         assert_same([constrained[number]], alone)
@@ -373,7 +373,7 @@ def test_empty_constraints_are_refused(small: TorchModel, sets: Any, message: st
 
 def test_wrong_numbers_are_refused(small: TorchModel) -> None:
     with pytest.raises(Cod3sError, match="groups"):
-        diverse_beam_search(small, [Request("2", (1,))], groups=0, best=1, max_tokens=3)
+        diverse_beam_search(small, [Request("2", (1,))], groups=0, group_beam=3, penalty=0.5, best=1, max_tokens=3)
     with pytest.raises(Cod3sError, match="finds nothing"):
         constrained_beam_search(small, [Request("2", (1,))], [[]], beam=0, best=1, max_tokens=3)
     with pytest.raises(Cod3sError, match="2 lists"):
@@ -381,12 +381,14 @@ def test_wrong_numbers_are_refused(small: TorchModel) -> None:
 
 
 def test_no_requests_have_no_answers(small: TorchModel) -> None:
-    assert diverse_beam_search(small, [], groups=2, best=1, max_tokens=3) == []
+    assert diverse_beam_search(small, [], groups=2, group_beam=3, penalty=0.5, best=1, max_tokens=3) == []
     assert constrained_beam_search(small, [], [], beam=2, best=1, max_tokens=3) == []
 
 
 def test_texts_stop_at_the_models_last_position(small: TorchModel) -> None:
-    (own,) = diverse_beam_search(small, [Request("2", (1,))], groups=1, group_beam=30, best=30, max_tokens=99)
+    (own,) = diverse_beam_search(
+        small, [Request("2", (1,))], groups=1, group_beam=30, penalty=0.5, best=30, max_tokens=99
+    )
     assert max(one.length for one in own) <= 15
 
 
@@ -397,7 +399,10 @@ def test_a_run_folder_serves_as_well_as_a_bundle(
     (tmp_path / "shared" / "model").symlink_to(saved[0] / "trained")
     other = open_torch_model(tmp_path, "shared", reader=saved[1], vocabulary=vocabulary)
     requests = requests_of(vocabulary)[:1]
-    found, wanted = (diverse_beam_search(one, requests, groups=1, best=1, max_tokens=4) for one in (other, model))
+    found, wanted = (
+        diverse_beam_search(one, requests, groups=1, group_beam=3, penalty=0.5, best=1, max_tokens=4)
+        for one in (other, model)
+    )
     assert found[0][0].log_prob == pytest.approx(wanted[0][0].log_prob, abs=0.02)  # half precision
 
 

@@ -35,7 +35,7 @@ NAME = "job.json"
 
 @dataclass(frozen=True)
 class Job:
-    """How each source is answered. `bundle` is a path that all workers can open; None is the package's own."""
+    """How each source is answered. All workers can open the path `bundle`; None is the bundle in the package."""
 
     relation: str
     bundle: Path | None = None
@@ -133,8 +133,8 @@ def _split_sources(
     sources: Iterable[str], folder: Location, settings: dict[str, Any], shard_size: int, stage: Stage
 ) -> _Split:
     """Write the sources of each shard that is not yet answered; an earlier run must have had the same ones."""
-    begun = folder / NAME
-    before = begun.read_json() if begun.exists() else None
+    job_file = folder / NAME
+    before = job_file.read_json() if job_file.exists() else None
     if before is not None:
         _compare(folder, before, settings)
     elif folder.files():
@@ -145,7 +145,7 @@ def _split_sources(
     with stage("reading sources", None) as progress:
         split = _write_sources(sources, folder, shard_size, progress)
     if before is None:
-        begun.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
+        job_file.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
     elif before["sources"] != asdict(split):
         (folder / ".work").remove()
         raise _other_job(folder, [f"its {before['sources']['sources']} sources are different ones"])

@@ -56,15 +56,15 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class ChosenSignature:
-    """A signature that stage 1 chose, and why: scores are None if nothing computed them."""
+    """A signature to write in, and why stage 1 chose it: scores are None if nothing computed them."""
 
     signature: str
-    rank: int | None  # before the Hamming rule, from 0; None where a user chose it
-    score: float | None  # what it was ranked by
-    forward: float | None
-    backward: float | None
-    count: int  # training sentences in its bin
-    medoid: str
+    rank: int | None = None  # before the Hamming rule, from 0; None if it was not inferred
+    score: float | None = None  # what it was ranked by
+    forward: float | None = None
+    backward: float | None = None
+    count: int = 0  # training sentences in its bin
+    medoid: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class StageStarted:
-    """An event of a stream that was asked for its stages: what is done next, and in how many bins."""
+    """An event of a stream, if its stages were asked for: what is done next, and in how many bins."""
 
     name: str  # recalling answers, choosing bins, writing, choosing answers
     bins: int = 0  # 0 before they are chosen, and for systems without bins
@@ -117,7 +117,7 @@ class AnswerMade:
 
 
 class ResultSet(Generic[Item]):
-    """What all sets of results offer; a dataclass that has a tuple of items, named by `_items`, inherits it.
+    """The base of all sets of results: dataclasses with a tuple of items, in the field that `_items` names.
 
     An item is a dataclass with a `text`, and maybe a `signature`, which the notebook view draws.
     """

@@ -9,15 +9,13 @@ from cod3s.errors import SentenceError
 from cod3s.word_lists import word_set
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_UNSEEN = {"Cf", "Zs", "Mn", "Me"}  # zero-width characters, spaces, marks on nothing
+_UNSEEN = {"Cf", "Zs", "Mn", "Me"}  # zero-width characters, spaces, marks without a letter
 _SPACES = re.compile(r"\s+")
 _LONE_I = re.compile(r"i(?<![\w']i)(?![\w'.])")  # the letter stands first, so that the search can skip to it
 _SMALL_I = re.compile(r"(?<![\w'])i(?=(?:'(?:m|ve|ll|d|s))?(?![\w'.]))")  # also i'm, i've
 _PLAIN_QUOTES = str.maketrans("‘’“”", "''\"\"")
 _CLOSING = "\"'”’)]"
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
-
-
 _SMALL_WORDS = word_set("small words")
 _STEM = 4  # letters: enough to tell most words apart, as in the filter `copied`
 

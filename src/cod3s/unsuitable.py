@@ -8,7 +8,6 @@ import codecs
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,14 +77,12 @@ def read_rules() -> Rules:
 def find_unsuitable(text: str, source: str = "") -> Rule | None:
     """The first rule that stops `text` as an answer to `source`; None if no rule does."""
     plain = plain_words(text)
-    rules = _rules_by_key()
-    words = set(plain.split())
-    if rules.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
+    by_key, words = _rules_by_key(), set(plain.split())
+    if by_key.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
         return None
-    for rule in _in_order(words):
-        if _stops(rule, plain) and _applies(rule, source):
-            return rule
-    return None
+    positions = {position for word in words for position in by_key.get(word, ())}
+    rules = (read_rules().stops[position] for position in sorted(positions))
+    return next((rule for rule in rules if _stops(rule, plain) and _applies(rule, source)), None)
 
 
 def is_unsuitable(text: str, source: str = "") -> bool:
@@ -93,14 +90,10 @@ def is_unsuitable(text: str, source: str = "") -> bool:
     return find_unsuitable(text, source) is not None
 
 
-@cache
-def _sensitive_topics() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rule.topic for rule in read_rules().stops if rule.kind == "beside"))
-
-
 def is_sensitive(source: str) -> bool:
     """Whether a careless answer to the source would hurt, because it speaks of victims, say, or of grief."""
-    return any(_invites(source, topic) for topic in _sensitive_topics())
+    topics = {rule.topic for rule in read_rules().stops if rule.kind == "beside"}
+    return any(_invites(source, topic) for topic in topics)
 
 
 def presentable(text: str) -> str:
@@ -127,31 +120,22 @@ def _stops(rule: Rule, plain: str) -> bool:
 
 
 def _applies(rule: Rule, source: str) -> bool:
-    """Whether the rule stops answers to this source."""
     return rule.kind == "never" or _invites(source, rule.topic) == (rule.kind == "beside")
 
 
 def _invites(source: str, topic: str) -> bool:
-    """Whether the source itself mentions the topic."""
     pattern = read_rules().invites.get(topic)
     return pattern is not None and _compiled(pattern).search(plain_words(source)) is not None
 
 
 @cache
-def _rules_by_key() -> dict[str, Sequence[int]]:
+def _rules_by_key() -> dict[str, list[int]]:
     """For each key word, the positions of the rules that have it."""
     positions: dict[str, list[int]] = defaultdict(list)
     for position, rule in enumerate(read_rules().stops):
         for key in rule.keys:
             positions[key].append(position)
-    return dict(positions)
-
-
-def _in_order(words: set[str]) -> list[Rule]:
-    """The rules that have any of these words as a key, in the order of the list."""
-    by_key = _rules_by_key()
-    positions = {position for word in words for position in by_key.get(word, ())}
-    return [read_rules().stops[position] for position in sorted(positions)]
+    return positions
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -144,30 +145,30 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
 
 def choose_known(
     config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken, answered: Sequence[str] = ()
-) -> Chosen:
+) -> list[Candidate]:
     """Signed candidates of a source that lie apart, each in the bin of its own meaning, until it has k answers.
 
     They also lie apart from what is `taken` and from the bins that have `answered`.
     """
     fresh = [candidate for candidate in candidates if not (config.fresh and is_stale(source, candidate.text))]
-    if fresh and answered:
-        realised = pack_texts([candidate.realised for candidate in fresh])
-        is_near = (hamming(realised[:, None], pack_texts(answered)) <= config.min_hamming).any(axis=1)
-        is_near |= taken.nearness(np.array([candidate.vector for candidate in fresh])) > _ALIKE
-        fresh = [candidate for candidate, near in zip(fresh, is_near.tolist(), strict=True) if not near]
     if not fresh:
-        return {}
+        return []
     signatures = pack_texts([candidate.realised for candidate in fresh])
     vectors = np.array([candidate.vector for candidate in fresh])
     are_near = (hamming(signatures[:, None], signatures) <= config.min_hamming) | (vectors @ vectors.T > _ALIKE)
     bits_off = np.where(np.eye(len(fresh), dtype=bool), 0.0, np.inf)
+    if answered:
+        is_taken = (hamming(signatures[:, None], pack_texts(answered)) <= config.min_hamming).any(axis=1)
+        is_taken |= taken.nearness(vectors) > _ALIKE
+        bits_off[is_taken] = np.inf
     weights = Weights(config.bit_weight, config.nearness_weight)
-    return choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
+    chosen = choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
+    return [*chain.from_iterable(chosen.values())]
 
 
 def separate_offers(bins: Bins) -> Offers:
     """Every bin offers its own candidates."""
-    candidates = [candidate for row in bins for candidate in row]
+    candidates = [*chain.from_iterable(bins)]
     bits_off = np.full((len(bins), len(candidates)), np.inf)
     bin_numbers = np.repeat(np.arange(len(bins)), [len(row) for row in bins])
     bits_off[bin_numbers, np.arange(len(candidates))] = [candidate.hamming or 0 for candidate in candidates]
@@ -177,11 +178,9 @@ def separate_offers(bins: Bins) -> Offers:
 def pool_offers(bins: Bins, signatures: Sequence[str]) -> Offers:
     """Every bin offers the candidates of all bins, each text once with its best score, best first."""
     best: dict[str, Candidate] = {}
-    for candidate in (candidate for candidates in bins for candidate in candidates):
-        known = best.setdefault(candidate.text, candidate)
-        if candidate.score > known.score:
-            best[candidate.text] = candidate
-    pool = sorted(best.values(), key=lambda candidate: -candidate.score)
+    for candidate in sorted(chain.from_iterable(bins), key=lambda candidate: -candidate.score):
+        best.setdefault(candidate.text, candidate)
+    pool = list(best.values())
     if not pool:
         return separate_offers(bins)
     realised = pack_texts([candidate.realised for candidate in pool])

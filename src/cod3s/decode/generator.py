@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import overload
 
-from cod3s.bundle import BundleFacts, default_bundle, open_own_encoder
+from cod3s.bundle import default_bundle, open_own_encoder
 from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import AUTO, open_models
@@ -62,11 +62,8 @@ class Generator:
             raise UsageError(f"cannot decode with {threads} threads", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
         self.models = open_models(folder, threads, compute, remember=remember)
-
-    @property
-    def facts(self) -> BundleFacts:
-        """What the bundle says about itself."""
-        return self.models.facts
+        self.facts = self.models.facts  # what the bundle says about itself
+        self._torch_systems = TorchSystems(self.models)
 
     def require_relation(self, relation: str) -> None:
         """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
@@ -96,10 +93,6 @@ class Generator:
     def judge(self) -> Judge:
         """The bundle's critic, ready to judge; an error if the bundle has none."""
         return open_judge(self.folder, self.facts, self.models, self.signer)
-
-    @cached_property
-    def _torch_systems(self) -> TorchSystems:
-        return TorchSystems(self.models)
 
     @overload
     def generate(

@@ -28,10 +28,10 @@ from cod3s.word_lists import word_groups, word_set
 
 FOLDER = "known"
 _TEXTS, _RELATIONS, _SIGNS = "texts.xz", "relations.json", "signs.npy"
-_BETWEEN = "\t"  # the answers to a source
+_SEPARATOR = "\t"  # between the answers to a source
 _SOURCES = 12  # how many of the most similar sources are used
 _NEAREST = 32  # how many are found by their bits, and then compared by their whole vectors and their words
-_OVERLAP = 0.45  # what all content words in common count beside the cosine
+_OVERLAP = 0.45  # the weight of the content words in common, where the cosine has 1
 _SIMILAR = 0.5  # answers to less similar sources, by their bits, hardly ever fit
 _NEGATIONS = word_set("negations")
 _SIDES = [*map(frozenset, word_groups("opposites"))]
@@ -110,7 +110,7 @@ class KnownAnswers:
         """
         vector, of_event = signer.vectors([source, neutral(source)])
         recalled: dict[str, _Similar] = {}
-        for other in self._similar(source, vector, self._nearest(of_event, relation), signer)[:_SOURCES]:
+        for other in self._similar(source, relation, vector, of_event, signer)[:_SOURCES]:
             if leave_out and words(other.source) == words(source):
                 continue
             if _is_negated(other.source) == _is_negated(source) and not are_opposites(other.source, source):
@@ -130,28 +130,30 @@ class KnownAnswers:
         ]
         return Recalled(answers, vectors)
 
-    def _nearest(self, vector: Vectors, relation: str) -> list[tuple[str, list[str]]]:
-        """The sources that tell of a similar event, whoever it happens to, with their answers."""
-        similarities = self._similarities(vector)
-        rows = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
-        return [(self._texts[row], self._answers(row, relation)) for row in rows if similarities[row] >= _SIMILAR]
-
     def _answers(self, row: int, relation: str) -> list[str]:
-        """The answers to the source in a row."""
         if relation not in self._relations:
             return []
         text = self._texts[(1 + self._relations.index(relation)) * len(self) + row]
-        return text.split(_BETWEEN) if text else []
+        return text.split(_SEPARATOR) if text else []
 
     def _similar(
-        self, asked: str, vector: Vectors, nearest: Sequence[tuple[str, list[str]]], signer: Signer
+        self, asked: str, relation: str, vector: Vectors, of_event: Vectors, signer: Signer
     ) -> list["_Similar"]:
-        """These sources, the most similar one first."""
-        vectors = signer.vectors([source for source, _ in nearest])
+        """The sources that tell of a similar event, whoever it happens to, with the most similar one first."""
+        similarities = self._similarities(of_event)
+        nearest = np.argsort(-similarities, kind="stable")[:_NEAREST].tolist()
+        rows = [row for row in nearest if similarities[row] >= _SIMILAR]
+        sources = [self._texts[row] for row in rows]
         stems = _told_stems(asked)
         similar = [
-            _Similar(source, answers, other, float(other @ vector), _overlap(_told_stems(source), stems))
-            for (source, answers), other in zip(nearest, vectors, strict=True)
+            _Similar(
+                source,
+                self._answers(row, relation),
+                other,
+                float(other @ vector),
+                _overlap(_told_stems(source), stems),
+            )
+            for row, source, other in zip(rows, sources, signer.vectors(sources), strict=True)
         ]
         return sorted(similar, key=lambda other: -(other.similarity + _OVERLAP * other.overlap))
 
@@ -209,11 +211,11 @@ def _negates(word: str) -> bool:
 def are_opposites(text: str, other: str) -> bool:
     """Whether one text has a word whose opposite the other one has, such as raised and cut."""
     told, others = {*words(text)}, {*words(other)}
-    return any(
-        (left & told and right & others and not (right & told or left & others))
-        or (right & told and left & others and not (left & told or right & others))
-        for left, right in _OPPOSITES
-    )
+
+    def sides(listed: set[str], left: frozenset[str], right: frozenset[str]) -> tuple[bool, bool]:
+        return bool(left & listed), bool(right & listed)
+
+    return any({sides(told, *pair), sides(others, *pair)} == {(True, False), (False, True)} for pair in _OPPOSITES)
 
 
 def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float = 1.0) -> int:
@@ -227,7 +229,8 @@ def save_known(folder: Path, answers: Answers, signer: Signer, most_alike: float
     kept = sorted(_rows_apart(vectors, most_alike), key=lambda row: sources[row].casefold())
     relations = sorted({relation for row in kept for relation in answers[sources[row]]})
     columns = [
-        [_BETWEEN.join(sorted(answers[sources[row]].get(relation, ()))) for row in kept] for relation in relations
+        [_SEPARATOR.join(sorted(answers[sources[row]].get(relation, ()))) for row in kept]
+        for relation in relations
     ]
     with replaced_folder(folder) as partial:
         save_texts(partial / _TEXTS, [*(sources[row] for row in kept), *chain.from_iterable(columns)])

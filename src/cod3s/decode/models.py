@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from cod3s.bins import BinsFile, open_bins
 from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files, require_weights
-from cod3s.decode.association import Association, load_association
+from cod3s.decode.association import load_association
 from cod3s.decode.known_answers import KnownAnswers, load_known
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError, did_you_mean
@@ -40,29 +40,15 @@ def association_file(relation: str) -> str:
 
 
 class Words(Protocol):
-    """What decoding needs from a vocabulary; `Vocabulary` provides it."""
+    """What decoding needs from a vocabulary; `Vocabulary` provides it, and says what each part does."""
 
     signature: SignatureTokens
 
-    def id(self, token: str) -> int:
-        """The id of a signature token, by the name that `SignatureTokens` gives it."""
-        ...
-
-    def encode_text(self, text: str) -> list[int]:
-        """The ids of a text, without an end."""
-        ...
-
-    def encode_signature(self, signature: str) -> list[int]:
-        """The ids that come before a sentence of this bin."""
-        ...
-
-    def decode_text(self, ids: Iterable[int]) -> str:
-        """The text among `ids`, without signatures and special tokens."""
-        ...
-
-    def read_signature(self, ids: Sequence[int]) -> str | None:
-        """The signature that the ids write; None if they write none."""
-        ...
+    def id(self, token: str) -> int: ...
+    def encode_text(self, text: str) -> list[int]: ...
+    def encode_signature(self, signature: str) -> list[int]: ...
+    def decode_text(self, ids: Iterable[int]) -> str: ...
+    def read_signature(self, ids: Sequence[int]) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -78,55 +64,39 @@ class RoleModel:
         return Request(source, (*self.start, *prefix))
 
 
-class Models(Protocol):
-    """The models of the two stages. Those that MMI needs may be missing."""
+class Models:
+    """The models of the two stages; those that a set of models may lack are None here."""
 
-    @property
-    def label(self) -> str:
-        """The name of these models in messages."""
-        ...
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether answers can be signed without loading another model; if so, `auto` signs them."""
-        ...
-
-    @property
-    def has_critic(self) -> bool:
-        """Whether there is a critic that judges answers; if so, `auto` ranks by it."""
-        ...
-
-    @property
-    def known(self) -> KnownAnswers | None:
-        """Known answers to recall; None if there are none."""
-        ...
+    label: str  # the name of these models in messages
+    has_encoder: bool  # whether answers can be signed without loading another model; if so, `auto` signs them
+    has_critic: bool = False  # whether a critic judges answers; if so, `auto` ranks by it
 
     def signature(self, relation: str) -> RoleModel:
         """p(signature given source)."""
-        ...
-
-    def head(self, relation: str) -> SignatureHead | None:
-        """What infers signatures from the source's vector; None if there is nothing of the kind."""
-        ...
+        raise NotImplementedError
 
     def sentence(self, relation: str) -> RoleModel:
         """p(signature + target given source)."""
-        ...
+        raise NotImplementedError
+
+    def head(self, relation: str) -> SignatureHead | None:
+        """What infers signatures from the source's vector."""
+        return None
 
     def inverse(self, relation: str) -> RoleModel | None:
         """p(source given signature), which MMI ranks signatures by."""
-        ...
+        return None
 
     def backward(self, relation: str) -> RoleModel | None:
         """p(source given target), which MMI ranks sentences by."""
-        ...
+        return None
 
     def bins(self, relation: str) -> BinsFile | None:
-        """The bins of the training targets, opened; None if there are none."""
-        ...
+        """The bins of the training targets, opened."""
+        return None
 
 
-class BundleModels:
+class BundleModels(Models):
     """The models of a bundle; an engine is opened when any of its roles is first used."""
 
     def __init__(
@@ -137,22 +107,11 @@ class BundleModels:
         open_engine: Callable[[str], Engine],
     ) -> None:
         self.folder, self.facts, self.vocabulary = folder, facts, vocabulary
-        self._open_engine = open_engine
-        self._engines: dict[str, Engine] = {}
-        self._heads: dict[str, SignatureHead] = {}
-        self._associations: dict[Path, Association] = {}
-
-    @property
-    def label(self) -> str:
-        return f"the bundle {self.facts.name}"
-
-    @property
-    def has_encoder(self) -> bool:
-        return bool(self.facts.own_encoder)
-
-    @property
-    def has_critic(self) -> bool:
-        return bool(self.facts.critic)
+        self.label = f"the bundle {facts.name}"
+        self.has_encoder, self.has_critic = bool(facts.own_encoder), bool(facts.critic)
+        self._open_engine: Callable[[str], Engine] = cache(open_engine)
+        self._load_head = cache(load_head)
+        self._load_association = cache(load_association)
 
     @cached_property
     def known(self) -> KnownAnswers | None:
@@ -179,9 +138,7 @@ class BundleModels:
 
     def head(self, relation: str) -> SignatureHead | None:
         path = self.folder / self.facts.associations / head_file(relation)
-        if relation not in self._heads and self.facts.associations and path.is_file():
-            self._heads[relation] = load_head(path, self.facts.bits)
-        return self._heads.get(relation)
+        return self._load_head(path, self.facts.bits) if self.facts.associations and path.is_file() else None
 
     def association(self, relation: str) -> PairScorer | None:
         """How well vectors of sources and of their targets go together; None if that was not learned.
@@ -192,17 +149,12 @@ class BundleModels:
             return None
         folder = self.folder / self.facts.associations
         if (path := folder / association_file(relation)).is_file():
-            return self._association(path)
+            return self._load_association(path)
         inverse = self.facts.relations.get(relation, {}).get("inverse", "")
         if inverse and (path := folder / association_file(inverse)).is_file():
-            association = self._association(path)
+            association = self._load_association(path)
             return lambda sources, targets: association(targets, sources)
         return None
-
-    def _association(self, path: Path) -> Association:
-        if path not in self._associations:
-            self._associations[path] = load_association(path)
-        return self._associations[path]
 
     def inverse(self, relation: str) -> RoleModel | None:
         return self._find(relation, "inverse")
@@ -220,7 +172,7 @@ class BundleModels:
         """The same models, which compute everything anew even if `remember` was asked for."""
 
         def open_engine(name: str) -> Engine:
-            engine = self._engine(name)
+            engine = self._open_engine(name)
             return engine.engine if isinstance(engine, RememberingEngine) else engine
 
         return BundleModels(self.folder, self.facts, self.vocabulary, open_engine)
@@ -239,12 +191,7 @@ class BundleModels:
         name = self.facts.models.get(relation, {}).get(role)
         if name is None:
             return None
-        return RoleModel(self._engine(name), self.vocabulary, (self.vocabulary.id(tag(relation, role)),))
-
-    def _engine(self, name: str) -> Engine:
-        if name not in self._engines:
-            self._engines[name] = self._open_engine(name)
-        return self._engines[name]
+        return RoleModel(self._open_engine(name), self.vocabulary, (self.vocabulary.id(tag(relation, role)),))
 
     def _need(self, relation: str, role: str) -> RoleModel:
         self.require_relation(relation)
@@ -266,25 +213,24 @@ def open_models(
         raise BundleError(f"{folder} has the unknown shape {facts.shape!r}", hint="upgrade cod3s")
     shape = SHAPES[facts.shape]
     vocabulary = open_vocabulary(folder / "tokens.model", facts)
-    options: dict[str, Any] = {
-        "vocabulary": vocabulary,
-        "positions": shape.max_tokens,
-        "threads": threads,
-        "compute": compute if compute != AUTO else "int8" if shape.causal else COMPUTE,
-    }
-
     open_model: Callable[..., Engine]
     if shape.causal:
-        options |= {"readers": _prompt_readers(facts, vocabulary), "keep_files": remember > 0}
-        open_model = partial(CausalEngine, **options)
+        readers = _prompt_readers(facts, vocabulary)
+        open_model = partial(CausalEngine, readers=readers, keep_files=remember > 0)
     else:
-        open_model = partial(
-            Seq2SeqEngine, reader=open_reader(shape, vocabulary, folder / "source.json"), **options
-        )
+        open_model = partial(Seq2SeqEngine, reader=open_reader(shape, vocabulary, folder / "source.json"))
+    if compute == AUTO:
+        compute = "int8" if shape.causal else COMPUTE
 
     def open_engine(name: str) -> Engine:
         require_weights(folder, facts, name)
-        engine = open_model(folder=folder / "models" / name)
+        engine = open_model(
+            folder=folder / "models" / name,
+            vocabulary=vocabulary,
+            positions=shape.max_tokens,
+            threads=threads,
+            compute=compute,
+        )
         return RememberingEngine(engine, remember) if remember else engine
 
     return BundleModels(folder, facts, vocabulary, open_engine)

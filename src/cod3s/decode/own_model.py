@@ -6,10 +6,11 @@ signatures that are far apart, stage 2 the best sentence after each. Needs the e
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
-from cod3s.decode.models import RoleModel
+from cod3s.decode.models import Models, RoleModel
 from cod3s.decode.request import Batch, check_source
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
@@ -125,9 +126,8 @@ class TwoStage:
         `relation` only appears in the result. There is no backward model, so `auto` does not rerank.
         """
         config = options if k is None else options.with_values(k=k)
-        for stage in ("rerank_signatures", "rerank_sentences"):
-            if getattr(config, stage) == "auto":
-                config = config.with_values(**{stage: "none"})
+        stages = ("rerank_signatures", "rerank_sentences")
+        config = config.with_values(**{stage: "none" for stage in stages if getattr(config, stage) == "auto"})
         text = check_source(source)
         batch = Batch(relation, _SYSTEM, config, texts=[text], sources=[text], wanted=[None], remarks=[[]])
         models = _OwnModels(self._writer, has_encoder=self._signer is not None)
@@ -136,33 +136,19 @@ class TwoStage:
         return batch.answer_set(0, answers, model=type(self.model).__name__)
 
 
-@dataclass(frozen=True)
-class _OwnModels:
-    """One model that writes signatures and sentences of any relation; there is no backward model."""
+class _OwnModels(Models):
+    """One model that writes signatures and sentences of any relation."""
 
-    writer: RoleModel
-    has_encoder: bool
-    label: str = "your model"
-    has_critic: bool = False
-    known: None = None
+    label = "your model"
+
+    def __init__(self, writer: RoleModel, has_encoder: bool) -> None:
+        self._writer, self.has_encoder = writer, has_encoder
 
     def signature(self, relation: str) -> RoleModel:
-        return self.writer
+        return self._writer
 
     def sentence(self, relation: str) -> RoleModel:
-        return self.writer
-
-    def head(self, relation: str) -> None:
-        return None
-
-    def inverse(self, relation: str) -> None:
-        return None
-
-    def backward(self, relation: str) -> None:
-        return None
-
-    def bins(self, relation: str) -> None:
-        return None
+        return self._writer
 
 
 class _TokenizerWords:
@@ -226,14 +212,12 @@ def _start_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     BART's tokenizer begins each text with <s>, so the model's targets did too; T5's and Marian's do not.
     """
     config = model.generation_config
-    start = config.decoder_start_token_id
-    if start is None:
-        start = model.config.decoder_start_token_id if config.bos_token_id is None else config.bos_token_id
+    named = (config.decoder_start_token_id, config.bos_token_id, model.config.decoder_start_token_id)
+    start = next((number for number in named if number is not None), None)
     if start is None:
         raise Cod3sError(
             "the model does not say which token its decoder starts with",
             hint="set model.generation_config.decoder_start_token_id",
         )
-    frame = tokenizer(text_target="")["input_ids"]
-    lead = frame[: frame.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in frame else frame
+    lead = takewhile(lambda number: number != tokenizer.eos_token_id, tokenizer(text_target="")["input_ids"])
     return (int(start), *lead)

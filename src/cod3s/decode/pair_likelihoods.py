@@ -10,7 +10,7 @@ from cod3s.decode.rerank import score_texts
 from cod3s.text import for_modelling
 
 _JUDGED_TOKENS = 60
-"""Of a target that the language model reads before its verdict: with the source, there is room for so many."""
+"""How much of a target the language model reads before its verdict: with the source, no more fits."""
 
 
 @dataclass(frozen=True, order=True)
@@ -24,31 +24,25 @@ class Pair:
 
 @dataclass(frozen=True)
 class PairScores:
-    """Mean log-probabilities per token of a (source, target) pair, and the cosine of the two.
+    """What models and vectors say about a pair of a source and a target; None where a model is missing.
 
-    `forward` is p(target | source), `signed` the same given the signature of the target, `target_alone`
-    p(target | nothing), `backward` p(source | target), and `source_alone` p(source | nothing); `verdict` are the
-    log-odds that the language model calls it plausible, `known` says how similar the source is to one that the
-    target is a known answer to, `known_overlap` how many content words the two share in the same order,
-    `known_relevance` the cosine of the target to that source, `support` how similar the target is to known
-    answers to other sources, and `association` how well the vectors of the two go together. None if a model is
-    missing. Each length counts tokens and the end.
+    Likelihoods are mean log-probabilities per token; the lengths count the tokens and the end.
     """
 
-    relevance: float
-    forward: float | None = None
-    target_alone: float | None = None
-    backward: float | None = None
-    source_alone: float | None = None
+    relevance: float  # the cosine of the two
+    forward: float | None = None  # p(target | source)
+    target_alone: float | None = None  # p(target | nothing)
+    backward: float | None = None  # p(source | target)
+    source_alone: float | None = None  # p(source | nothing)
     target_length: int = 0
     source_length: int = 0
-    signed: float | None = None
-    verdict: float | None = None
-    known: float | None = None
-    known_overlap: float | None = None
-    known_relevance: float | None = None
-    support: float | None = None
-    association: float | None = None
+    signed: float | None = None  # p(target | source, signature of the target)
+    verdict: float | None = None  # the log-odds that the language model calls the pair plausible
+    known: float | None = None  # how similar the source is to one that the target is a known answer to
+    known_overlap: float | None = None  # of the content words of these sources, the share in the same order
+    known_relevance: float | None = None  # the cosine of the target to that source
+    support: float | None = None  # how similar the target is to known answers to other sources
+    association: float | None = None  # how well the vectors of the two go together
     critic: float | None = None  # how plausible a critic finds the pair, from 0 to 1
 
 
@@ -84,16 +78,16 @@ class BundleLikelihoods:
         targets = [for_modelling(pair.target) for pair in pairs]
         nothing: list[None] = [None] * len(pairs)
         forward, backward = self._models.plain(relation), self._models.backward(relation)
-        asked: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
+        likelihoods: dict[str, tuple[RoleModel | None, Sequence[str | None], Sequence[str]]] = {
             "forward": (forward, sources, targets),
             "target_alone": (forward, nothing, targets),
             "backward": (backward, targets, sources),
             "source_alone": (backward, nothing, sources),
         }
         columns: dict[str, Sequence[float | None]] = {}
-        for part in (part for part in parts if part in asked):
-            model, read, written = asked[part]
-            columns[part] = score_texts(model, read, written) if model else nothing
+        for part, (model, read, written) in likelihoods.items():
+            if part in parts:
+                columns[part] = score_texts(model, read, written) if model else nothing
         if "signed" in parts:
             encode = self._models.vocabulary.encode_signature
             prefixes = [tuple(encode(signatures[pair.target])) for pair in pairs]
@@ -119,7 +113,7 @@ class BundleLikelihoods:
             forward.request(source, (*words.encode_text(target)[:_JUDGED_TOKENS], words.end))
             for source, target in zip(sources, targets, strict=True)
         ]
-        said = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
-        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in said]), 1e-6, 1 - 1e-6)
+        scores = forward.engine.score(pairs, [(yes,)] * len(pairs), end=False)
+        shares = np.clip(np.exp([hypothesis.log_prob for hypothesis in scores]), 1e-6, 1 - 1e-6)
         log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
         return log_odds

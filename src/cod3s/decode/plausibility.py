@@ -33,18 +33,6 @@ _RECALLED = 64
 """Sources whose known answers are kept for a while: writing asks for them first, and judging again."""
 
 
-def _pmi(scores: PairScores) -> float:
-    return ((scores.signed or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
-
-
-def _plain_pmi(scores: PairScores) -> float:
-    return ((scores.forward or 0.0) - (scores.target_alone or 0.0)) * scores.target_length
-
-
-def _backward_pmi(scores: PairScores) -> float:
-    return ((scores.backward or 0.0) - (scores.source_alone or 0.0)) * scores.source_length
-
-
 @dataclass(frozen=True)
 class Feature:
     """What the critic weighs: a number of a pair, and the parts of its scores that it is made from."""
@@ -53,38 +41,47 @@ class Feature:
     parts: tuple[str, ...] = ()
 
 
+def _score(name: str, part: str = "") -> Feature:
+    """A score as it is, or 0 if it is missing; `part` is computed for it, if that has another name."""
+    return Feature(lambda _, scores: getattr(scores, name) or 0.0, (part or name,))
+
+
+def _gain(in_context: str, alone: str, length: str = "") -> Feature:
+    """How much likelier, in nats, the other side makes a text: per token, or as a whole with its `length`."""
+
+    def value(_: Pair, scores: PairScores) -> float:
+        gain: float = (getattr(scores, in_context) or 0.0) - (getattr(scores, alone) or 0.0)
+        return gain * getattr(scores, length) if length else gain
+
+    return Feature(value, (in_context, alone))
+
+
 FEATURES = {
     # What the bundle's language model says, if it was refined to judge pairs
-    "verdict": Feature(lambda _, scores: scores.verdict or 0.0, ("verdict",)),
+    "verdict": _score("verdict"),
     # Whether it is a known answer to a similar source, and how similar that is
     "is_known": Feature(lambda _, scores: float(bool(scores.known)), ("known",)),
-    "known": Feature(lambda _, scores: scores.known or 0.0, ("known",)),
-    "known_overlap": Feature(lambda _, scores: scores.known_overlap or 0.0, ("known",)),
-    "known_relevance": Feature(lambda _, scores: scores.known_relevance or 0.0, ("known",)),
+    "known": _score("known"),
+    "known_overlap": _score("known_overlap", "known"),
+    "known_relevance": _score("known_relevance", "known"),
     # How similar it is to known answers to other similar sources
-    "support": Feature(lambda _, scores: scores.support or 0.0, ("support",)),
-    # How much likelier the source makes the target, in nats: of the whole target, and per token
-    "pmi": Feature(lambda _, scores: _pmi(scores), ("signed", "target_alone")),
-    "pmi_per_token": Feature(
-        lambda _, scores: _pmi(scores) / max(1, scores.target_length), ("signed", "target_alone")
-    ),
+    "support": _score("support"),
+    # How much likelier the source makes the target
+    "pmi": _gain("signed", "target_alone", "target_length"),
+    "pmi_per_token": _gain("signed", "target_alone"),
     # The same without the signature, which costs another pass
-    "plain_pmi": Feature(lambda _, scores: _plain_pmi(scores), ("forward", "target_alone")),
-    "plain_pmi_per_token": Feature(
-        lambda _, scores: _plain_pmi(scores) / max(1, scores.target_length), ("forward", "target_alone")
-    ),
-    "backward_pmi": Feature(lambda _, scores: _backward_pmi(scores), ("backward", "source_alone")),
+    "plain_pmi": _gain("forward", "target_alone", "target_length"),
+    "plain_pmi_per_token": _gain("forward", "target_alone"),
+    "backward_pmi": _gain("backward", "source_alone", "source_length"),
     # How ordinary the target is
-    "target_alone": Feature(lambda _, scores: scores.target_alone or 0.0, ("target_alone",)),
+    "target_alone": _score("target_alone"),
     # What an encoder and word counts say
-    "association": Feature(lambda _, scores: scores.association or 0.0, ("association",)),
+    "association": _score("association"),
     "relevance": Feature(lambda _, scores: scores.relevance),
     "words": Feature(lambda pair, _: float(len(words(pair.target)))),
     "overlap": Feature(lambda pair, _: _overlap(pair)),
     "is_cause": Feature(lambda pair, _: float(pair.relation == "cause")),
 }
-
-
 GLANCED = ("known", "known_overlap", "support", "relevance", "known_relevance")
 """The features of a known answer that cost nothing, because no model has to read it."""
 
@@ -121,16 +118,6 @@ class Critic:
         """The scores of a pair that its features need."""
         return tuple(dict.fromkeys(part for name in self.weights for part in FEATURES[name].parts))
 
-    def made_thorough(self) -> "Critic":
-        """The critic of given pairs; the same one if it has no weights of that kind."""
-        return replace(self, weights=self.thorough, bias=self.thorough_bias) if self.thorough else self
-
-    def made_to_choose(self) -> "Critic":
-        """The critic of alternatives; the one of given pairs if it has no weights of that kind."""
-        if not self.choosing:
-            return self.made_thorough()
-        return replace(self, weights=self.choosing, bias=self.choosing_bias)
-
     def weigh(self, features: Numbers) -> Numbers:
         """How plausible pairs with these features are, from 0 to 1."""
         return logistic(features @ [*self.weights.values()] + self.bias)
@@ -163,8 +150,8 @@ def load_critic(folder: Path) -> Critic:
         floors = (critic.floor, critic.written_floor)
         weights = [critic.weights, critic.glance, critic.thorough, critic.choosing]
         biases = [critic.bias, critic.glance_bias, critic.thorough_bias, critic.choosing_bias]
-        given = [*(weight for named in weights for weight in named.values()), *biases, *floors]
-        numbers = np.array(given, dtype=np.float64)
+        numbers = [*(weight for named in weights for weight in named.values()), *biases, *floors]
+        are_finite = np.isfinite(np.array(numbers, dtype=np.float64)).all()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"{folder / NAME} does not describe a critic", hint="fit it again") from error
     if unknown := sorted({*critic.weights, *critic.thorough, *critic.choosing} - set(FEATURES)):
@@ -173,7 +160,7 @@ def load_critic(folder: Path) -> Critic:
         )
     if critic.glance and {*critic.glance} != {*GLANCED}:
         raise BundleError(f"{folder / NAME} does not say how to glance at known answers", hint="fit it again")
-    if not np.isfinite(numbers).all():
+    if not are_finite:
         raise BundleError(f"{folder / NAME} has a weight that is not a number", hint="fit it again")
     return critic
 
@@ -218,14 +205,17 @@ class Judge:
     @cached_property
     def thorough(self) -> "Judge":
         """Judges pairs that somebody gives, with every score that its critic can weigh."""
-        return self._taking_its_time(self.critic.made_thorough())
+        return self._with_weights(self.critic.thorough, self.critic.thorough_bias)
 
     @cached_property
     def choosing(self) -> "Judge":
         """Judges the alternatives of questions in the same way."""
-        return self._taking_its_time(self.critic.made_to_choose())
+        critic = self.critic
+        return self._with_weights(critic.choosing, critic.choosing_bias) if critic.choosing else self.thorough
 
-    def _taking_its_time(self, critic: Critic) -> "Judge":
+    def _with_weights(self, weights: Mapping[str, float], bias: float) -> "Judge":
+        """A judge that computes every likelihood, with other weights if the critic has them."""
+        critic = replace(self.critic, weights=weights, bias=bias) if weights else self.critic
         return Judge(critic, self._models, self.signer, leave_out=self._leave_out, likelihoods=True)
 
     def __call__(self, pairs: Sequence[Pair]) -> Numbers:
@@ -265,13 +255,12 @@ class Judge:
             unscored = [pairs[row] for row in rows]
             signatures = self._signatures(unscored, vectors) if "signed" in missing else {}
             for row, score in zip(rows, likelihoods.score_pairs(unscored, missing, signatures), strict=True):
-                given = {part: getattr(scores[row], part) for part in self.critic.parts if part not in missing}
                 complete[row] = replace(
-                    score,
-                    relevance=_cosine(pairs[row], vectors),
-                    known_overlap=scores[row].known_overlap,
-                    known_relevance=scores[row].known_relevance,
-                    **given,
+                    scores[row],
+                    relevance=float(vectors[pairs[row].source] @ vectors[pairs[row].target]),
+                    target_length=score.target_length,
+                    source_length=score.source_length,
+                    **{part: getattr(score, part) for part in missing},
                 )
         return feature_rows(self.critic.weights, pairs, complete)
 
@@ -300,17 +289,18 @@ class Judge:
         """The scores with what known answers to similar sources say; known answers need no likelihoods."""
         if not {"known", "support"} & {*self.critic.parts}:
             return scores
+        unscored: dict[str, Any] = dict.fromkeys(self._skipped)
         rows: list[PairScores] = []
         for pair, score in zip(pairs, scores, strict=True):
             recalled = self._recalled(pair.source, pair.relation)
             support = recalled.support(pair.target, vectors[pair.target])
             if answer := recalled.find(pair.target):
-                unskipped = {name: value for name, value in asdict(score).items() if name not in self._skipped}
                 row = replace(
-                    PairScores(**unskipped),
+                    score,
                     known=answer.similarity,
                     known_overlap=answer.overlap,
                     known_relevance=answer.known_relevance,
+                    **unscored,
                 )
             else:
                 row = replace(score, known=0.0)
@@ -334,7 +324,6 @@ class Judge:
         return rows
 
     def _signatures(self, pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> dict[str, str]:
-        """The signature of each target."""
         targets = list(dict.fromkeys(pair.target for pair in pairs))
         return dict(zip(targets, self.signer.signatures_of(np.array([*map(vectors.get, targets)])), strict=True))
 
@@ -344,20 +333,13 @@ class Judge:
         return dict(zip(distinct, self.signer.vectors(distinct), strict=True))
 
 
-def _cosine(pair: Pair, vectors: Mapping[str, Vectors]) -> float:
-    return float(vectors[pair.source] @ vectors[pair.target])
-
-
 def _glanced(recalled: Recalled) -> Numbers:
     """The features GLANCED of each answer: (answers, features)."""
-    columns = {
-        "known": [answer.similarity for answer in recalled.answers],
-        "known_overlap": [answer.overlap for answer in recalled.answers],
-        "support": recalled.supports,
-        "relevance": [answer.relevance for answer in recalled.answers],
-        "known_relevance": [answer.known_relevance for answer in recalled.answers],
-    }
-    return np.column_stack([np.array(columns[name], dtype=np.float64) for name in GLANCED])
+    rows = [
+        (answer.similarity, answer.overlap, support, answer.relevance, answer.known_relevance)
+        for answer, support in zip(recalled.answers, recalled.supports, strict=True)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(GLANCED))
 
 
 def open_judge(folder: Path, facts: BundleFacts, models: BundleModels, signer: Signer) -> Judge:

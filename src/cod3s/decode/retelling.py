@@ -20,21 +20,15 @@ _SUBJECT, _OBJECT, _BEFORE_NOUN = range(3)
 _SINGULAR = ("he", "she")
 _FIRST = ("I", "we")
 _PLURAL = ("we", "they")
-_NOUNS = {  # and names that many examples use
-    "he": "boy boyfriend brother dad father grandfather grandpa grandson husband king man mr nephew son uncle "
-    "adam ben bob daniel david george henry jack james john mark max michael mike paul peter thomas tim tom",
-    "she": "aunt daughter girl girlfriend granddaughter grandma grandmother mom mother mrs mum niece queen sister "
-    "wife woman alice amy anna ella emily emma jane julia laura lisa lucy maria mary nina sara sarah sophie susan",
-}
 _OTHERS = word_set("roles")
 _PETS = word_set("pets")
-_SPOUSES = frozenset(words("wife husband girlfriend boyfriend fiance fiancee fiancé fiancée spouse"))
+_SPOUSES = word_set("spouses")
 _PEOPLE = _OTHERS | word_set("people")
-_DETERMINERS = frozenset(words("a all an both each every it no some that the there these this those"))
+_NOT_NAMES = word_set("not names")
 _OF_PEOPLE = ("er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "man", "men", "woman", "women")
 _NOT_PEOPLE = word_set("not people")
 _PRONOUNS = {form.lower(): person for person, forms in _FORMS.items() for form in forms}
-_PERSON_OF = _PRONOUNS | {noun: person for person, nouns in _NOUNS.items() for noun in words(nouns)}
+_PERSON_OF = _PRONOUNS | dict.fromkeys(word_set("he nouns"), "he") | dict.fromkeys(word_set("she nouns"), "she")
 _NEUTRAL = {form.lower(): he for forms in _FORMS.values() for form, he in zip(forms, _FORMS["he"], strict=True)}
 _TOKEN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?|[^A-Za-z]+")
 _ADVERBS = word_set("adverbs before verbs")
@@ -98,7 +92,8 @@ def _new_hero(told: str, asked: str, relation: str) -> str | None:
         return hero
     if teller in _FIRST and not (relation == "cause" and _i_act(told)):
         return teller
-    if relation == "effect" and (teller is None or _is_own(words(told), teller)):
+    # He broke his phone, my sister broke mine: it happens to the owner.
+    if relation == "effect" and (teller is None or _FORMS[teller][_BEFORE_NOUN] in words(told)):
         return "I" if {"my", "me"} & {*words(asked)} else "we"
     return hero
 
@@ -133,7 +128,7 @@ def names_nobody(text: str) -> bool:
     if not told:
         return True  # a picture or punctuation
     first, *others = text.split()
-    if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _DETERMINERS):
+    if any(word[0].isupper() for word in others) or (first[0].isupper() and told[0] not in _NOT_NAMES):
         return False  # it may be a name
     return not any(noun in _PERSON_OF or noun in _PEOPLE or noun.endswith(_OF_PEOPLE) for noun in _nouns(text))
 
@@ -170,23 +165,16 @@ def _happens_to_me(asked: Sequence[str]) -> bool:
 
 
 def _is_done_to_me(text: str) -> bool:
-    """Whether somebody else does it to me or to something of mine."""
     return _happens_to_me(words(text)) and not _i_act(text)
 
 
 def _i_act(text: str) -> bool:
-    """Whether I or we do it."""
     return bool({"i", "we", "im", "ive"} & {*_nouns(text)})
 
 
 def _speaks_of_others(text: str) -> bool:
     """Whether it speaks of anybody but me or us."""
     return bool(_others(text)) or any(_PERSON_OF.get(noun, "I") not in _FIRST for noun in _nouns(text))
-
-
-def _is_own(told: Sequence[str], person: str) -> bool:
-    """Whether a source speaks of something that belongs to the person, as in `he broke his phone`."""
-    return _FORMS[person][_BEFORE_NOUN] in told
 
 
 def _is_plural(noun: str) -> bool:
@@ -224,18 +212,18 @@ def retold(text: str, teller: str | None, hero: str) -> str | None:
     changed: list[str] = []
     for position, token in enumerate(tokens):
         pronoun, _, contracted = token.lower().replace("’", "'").partition("'")
-        person = _PRONOUNS.get(pronoun)
-        if person is None or person not in tellers:
+        person = _PRONOUNS.get(pronoun, "")
+        if person not in tellers:
             changed.append(token)
             continue
         form = _form(pronoun, person, tokens[position + 1 :])
         changed.append(_FORMS[hero][form] + (f"'{contracted}" if contracted else ""))
         if form == _SUBJECT and contracted not in ("d", "ll"):
-            place = None if contracted else _verb_place(tokens, position)
-            verb = None if place is None else _agreeing(tokens[place], person, hero)
-            if place is None or verb is None:
+            of_verb = None if contracted else _verb_position(tokens, position)
+            verb = None if of_verb is None else _agreeing(tokens[of_verb], person, hero)
+            if of_verb is None or verb is None:
                 return None
-            tokens[place] = verb
+            tokens[of_verb] = verb
     return "".join(changed)
 
 
@@ -253,11 +241,11 @@ def _form(pronoun: str, person: str, following: Sequence[str]) -> int:
     return forms.index(pronoun)
 
 
-def _verb_place(tokens: Sequence[str], position: int) -> int | None:
-    """Where the verb of the subject at `position` stands."""
-    for place in range(position + 1, len(tokens)):
-        if tokens[place].strip() and tokens[place].lower() not in _ADVERBS:
-            return place if tokens[place][0].isalpha() else None
+def _verb_position(tokens: Sequence[str], subject: int) -> int | None:
+    """The position of the verb that follows the subject."""
+    for position in range(subject + 1, len(tokens)):
+        if tokens[position].strip() and tokens[position].lower() not in _ADVERBS:
+            return position if tokens[position][0].isalpha() else None
     return None
 
 

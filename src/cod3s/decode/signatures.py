@@ -48,7 +48,9 @@ def choose_signatures(
             f"the system {batch.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
         )
     bits = models.signature(batch.relation).words.signature.bits
-    chosen = [[_wanted(signature, bits) for signature in dict.fromkeys(wanted or ())] for wanted in batch.wanted]
+    for signature in (signature for wanted in batch.wanted for signature in wanted or ()):
+        from_text(signature, bits)  # an error unless it has as many bits
+    chosen = [[*map(ChosenSignature, dict.fromkeys(wanted or ()))] for wanted in batch.wanted]
     if inferred:
         sources = [batch.sources[position] for position in inferred]
         rows = infer_signatures(models, batch.relation, sources, batch.config, signer)
@@ -110,19 +112,22 @@ def rank_signatures(
     """The signatures of each source, best first by `config.rerank_signatures`."""
     if config.rerank_signatures == "prior":
         rankings = _rank_against_bins(models, relation, rows, config.prior_weight)
+    elif config.rerank_signatures == "mmi":
+        backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
+        rankings = [
+            rank([*map(mean_log_prob, hypotheses)], backward, config.signature_weight)
+            for hypotheses, backward in zip(rows, backwards, strict=True)
+        ]
     else:
-        forwards = [[mean_log_prob(hypothesis) for hypothesis in hypotheses] for hypotheses in rows]
-        if config.rerank_signatures == "mmi":
-            backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
-            rankings = [
-                rank(forward, backward, config.signature_weight)
-                for forward, backward in zip(forwards, backwards, strict=True)
-            ]
-        else:
-            rankings = [rank(forward) for forward in forwards]
+        rankings = [rank([*map(mean_log_prob, hypotheses)]) for hypotheses in rows]
     words = models.signature(relation).words
+
+    def chosen(hypothesis: Hypothesis, number: int, ranked: Ranked) -> ChosenSignature:
+        signature = words.read_signature(hypothesis.tokens) or ""
+        return ChosenSignature(signature, number, ranked.score, ranked.forward, ranked.backward)
+
     return [
-        [_ranked(words, hypotheses[row.position], row, number) for number, row in enumerate(ranking)]
+        [chosen(hypotheses[row.position], number, row) for number, row in enumerate(ranking)]
         for hypotheses, ranking in zip(rows, rankings, strict=True)
     ]
 
@@ -270,19 +275,3 @@ def with_bins(
         return replace(signature, count=bin.count, medoid=medoid)
 
     return [[described(signature) for signature in signatures] for signatures in chosen]
-
-
-def _wanted(signature: str, bits: int) -> ChosenSignature:
-    """A signature that a user asked for; an error unless it has `bits` bits."""
-    from_text(signature, bits)
-    return unranked(signature)
-
-
-def unranked(signature: str) -> ChosenSignature:
-    """A signature that was not inferred."""
-    return ChosenSignature(signature, rank=None, score=None, forward=None, backward=None, count=0, medoid="")
-
-
-def _ranked(words: Words, hypothesis: Hypothesis, ranked: Ranked, number: int) -> ChosenSignature:
-    signature = words.read_signature(hypothesis.tokens) or ""
-    return ChosenSignature(signature, number, ranked.score, ranked.forward, ranked.backward, count=0, medoid="")

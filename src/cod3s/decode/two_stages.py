@@ -18,7 +18,7 @@ from cod3s.decode.sentences import (
     recall_answers,
     write_sentences,
 )
-from cod3s.decode.signatures import choose_signatures, unranked, with_bins
+from cod3s.decode.signatures import choose_signatures, with_bins
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
 from cod3s.unsuitable import is_sensitive
@@ -45,7 +45,7 @@ def answer_in_two_stages(
     seen = _take_known(models, batch, choices, glanced, batch.config.sure)
     recalled = judge_recalled(batch, judge, _left(choices, glanced))
     judged = _take_known(models, batch, choices, recalled, batch.config.likely)
-    known = [[answer for _, answer in [*first, *more]] for first, more in zip(seen, judged, strict=True)]
+    known = [[*first, *more] for first, more in zip(seen, judged, strict=True)]
     if all(choice.has_all for choice in choices):
         return known
     chosen = choose_signatures(models, batch, [choice.answered for choice in choices], signer)
@@ -103,15 +103,11 @@ def stream_two_stages(
     choice.add_remarks()
 
 
-KnownInBin = tuple[ChosenSignature, Answer]
-"""A known answer and the bin that it lies in."""
-
-
-def _events(known: Sequence[KnownInBin], places: Iterator[int]) -> Iterator[Event]:
-    """What is streamed of known answers."""
+def _events(known: Sequence[Answer], places: Iterator[int]) -> Iterator[Event]:
     if known:
-        yield SignaturesChosen(tuple(signature for signature, _ in known))
-        yield from (AnswerMade(next(places), answer) for _, answer in known)
+        bins = [ChosenSignature(answer.signature, count=answer.count, medoid=answer.medoid) for answer in known]
+        yield SignaturesChosen(tuple(bins))
+        yield from (AnswerMade(next(places), answer) for answer in known)
 
 
 def _left(choices: Sequence["AnswerChoice"], recalled: Sequence[Sequence[Candidate]]) -> list[Sequence[Candidate]]:
@@ -128,12 +124,12 @@ def _take_known(
     choices: Sequence["AnswerChoice"],
     recalled: Sequence[Sequence[Candidate]],
     least: float,
-) -> list[list[KnownInBin]]:
+) -> list[list[Answer]]:
     """For each source, the recalled answers of at least this plausibility that are taken before any is written."""
     rows = [choice.take_known(candidates, least) for choice, candidates in zip(choices, recalled, strict=True)]
-    bins = with_bins(models, batch, [[unranked(candidate.realised) for candidate in row] for row in rows])
+    bins = with_bins(models, batch, [[ChosenSignature(candidate.realised) for candidate in row] for row in rows])
     return [
-        [(signature, _make_answer(signature, candidate)) for signature, candidate in zip(*row, strict=True)]
+        [_make_answer(signature, candidate) for signature, candidate in zip(*row, strict=True)]
         for row in zip(bins, rows, strict=True)
     ]
 
@@ -142,12 +138,15 @@ class AnswerChoice:
     """Chooses the answers to one source, some bins at a time, and counts what was left out."""
 
     def __init__(self, batch: Batch, position: int, signer: Signer | None, judge: Judge | None) -> None:
-        self._batch, self._position, self._signer = batch, position, signer
-        critic = judge.critic if judge and batch.config.drop else None
-        recalls = batch.config.recalls and batch.wanted[position] is None
+        config = self._config = batch.config
+        self._text, self._source = batch.texts[position], batch.sources[position]
+        self._remarks, self._signer = batch.remarks[position], signer
+        self._bins_were_named = batch.wanted[position] is not None
+        critic = judge.critic if judge and config.drop else None
+        recalls = config.recalls and not self._bins_were_named
         self._floor, self._least = critic.floor if critic else 0.0, _AT_LEAST
         self._written_floor = max(self._floor, critic.written_floor) if critic and recalls else self._floor
-        if critic and not batch.config.unfiltered and is_sensitive(batch.texts[position]):
+        if critic and not config.unfiltered and is_sensitive(self._text):
             self._floor = self._written_floor = max(self._written_floor, _SENSITIVE)
             self._least = 0
         self._given = 0
@@ -159,7 +158,7 @@ class AnswerChoice:
     @property
     def has_all(self) -> bool:
         """Whether the source has k answers, and nobody asked for certain bins."""
-        return self._batch.wanted[self._position] is None and len(self.answered) >= self._batch.config.k
+        return not self._bins_were_named and len(self.answered) >= self._config.k
 
     def untaken(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates whose texts are not among the answers."""
@@ -167,14 +166,12 @@ class AnswerChoice:
 
     def take_known(self, recalled: Sequence[Candidate], least: float) -> list[Candidate]:
         """Recalled answers that are plausible enough and lie apart; each answers in the bin that it is in."""
-        config, position = self._batch.config, self._position
-        if config.per_bin > 1:
+        if self._config.per_bin > 1:
             return []
-        bar = max(least, self._floor)
-        plausible = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= bar]
-        suitable = keep_suitable(config, self._batch.texts[position], plausible)
-        rows = choose_known(config, self._batch.sources[position], suitable, self._taken, self.answered)
-        chosen = [candidate for candidates in rows.values() for candidate in candidates]
+        least = max(least, self._floor)
+        plausible = [candidate for candidate in recalled if (candidate.plausibility or 0.0) >= least]
+        suitable = keep_suitable(self._config, self._text, plausible)
+        chosen = choose_known(self._config, self._source, suitable, self._taken, self.answered)
         self.answered += [candidate.realised for candidate in chosen]
         self._bins += len(chosen)
         self._given += len(chosen)
@@ -187,14 +184,11 @@ class AnswerChoice:
 
         Recalled ones join the bins that are nearest to them.
         """
-        batch, position = self._batch, self._position
         signatures = [signature.signature for signature in chosen]
         offered = add_to_bins(recalled, signatures, bins)
-        suitable = [keep_suitable(batch.config, batch.texts[position], candidates) for candidates in offered]
-        most = None if batch.wanted[position] is not None else batch.config.k - len(self.answered)
-        rows = choose_answers(
-            batch.config, batch.sources[position], signatures, suitable, self._taken, self._signer, most
-        )
+        suitable = [keep_suitable(self._config, self._text, candidates) for candidates in offered]
+        most = None if self._bins_were_named else self._config.k - len(self.answered)
+        rows = choose_answers(self._config, self._source, signatures, suitable, self._taken, self._signer, most)
         self.answered += [signatures[number] for number in rows]
         self._bins += len(bins)
         self._unsuitable += sum(
@@ -219,11 +213,10 @@ class AnswerChoice:
 
     def add_remarks(self) -> None:
         """Say how many bins gave no answer, and why, and how many answers were implausible."""
-        config, remarks = self._batch.config, self._batch.remarks[self._position]
-        named = self._batch.wanted[self._position] is not None
+        config, remarks = self._config, self._remarks
         if self._unsuitable:
             remarks.append(f"{self._unsuitable} of {self._bins} bins had no sentence {SUITABLE}")
-        wanted = self._bins if named else min(config.k, self._bins)
+        wanted = self._bins if self._bins_were_named else min(config.k, self._bins)
         if (empty := wanted - len(self.answered) - self._unsuitable) > 0:
             why = "faithful or new" if config.faithful == "filter" else "new"
             remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")

@@ -6,6 +6,7 @@ the lists of a request side by side.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -66,15 +67,8 @@ class _Finished:
     def with_ended(self, scores: Any, sums: Any, length: int, texts: Any) -> "_Finished":
         """The best of these and of what ended at this step (a score of -inf where nothing did)."""
         lengths = torch.full(scores.shape, length)
-        both = [
-            torch.cat(pair, dim=1)
-            for pair in (
-                (self.scores, scores),
-                (self.sums, sums),
-                (self.lengths, lengths),
-                (self.texts, texts),
-            )
-        ]
+        finished, ended = (self.scores, self.sums, self.lengths, self.texts), (scores, sums, lengths, texts)
+        both = [torch.cat(pair, dim=1) for pair in zip(finished, ended, strict=True)]
         best = both[0].topk(self.scores.shape[1], dim=1).indices
         return _Finished(*(_pick(tensor, best) for tensor in both))
 
@@ -115,9 +109,8 @@ def search(
         for batch in _batches(model, requests, max(1, MAX_BEAMS // (lists * width))):
             room = model.positions - len(requests[batch[0]].prefix)
             asked = [requests[number] for number in batch]
-            running = _Search(model, asked, chooser(batch), lists=lists, width=width)
-            results = running.run(min(max_tokens, room), stop_when_full)
-            for number, result in zip(batch, results, strict=True):
+            begun = _Search(model, asked, chooser(batch), lists, width, min(max_tokens, room))
+            for number, result in zip(batch, begun.run(stop_when_full), strict=True):
                 finished[number] = result
     return finished
 
@@ -132,14 +125,9 @@ def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Itera
     """Numbers of requests that go together: prefixes of equal length, sources of similar length."""
     lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
     order = sorted(range(len(requests)), key=lambda number: lengths[number])
-    batch: list[int] = []
-    for number in order:
-        if batch and (len(batch) == size or lengths[number][0] != lengths[batch[0]][0]):
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
+    for _, group in groupby(order, key=lambda number: lengths[number][0]):
+        alike = list(group)
+        yield from (alike[start : start + size] for start in range(0, len(alike), size))
 
 
 _Tensors = TypeVar("_Tensors", _Running, _Finished)
@@ -149,73 +137,79 @@ class _Search:
     """The search for a batch of requests."""
 
     def __init__(
-        self, model: TorchModel, requests: Sequence[Request], chooser: Chooser, *, lists: int, width: int
+        self,
+        model: TorchModel,
+        requests: Sequence[Request],
+        chooser: Chooser,
+        lists: int,
+        width: int,
+        max_tokens: int,
     ) -> None:
         self._end, self._chooser, self._lists, self._width = model.end, chooser, lists, width
+        self._max_tokens = max_tokens
         self._decoding = Decoding(model, requests, lists * width)
         self._requests = torch.arange(len(requests))  # the numbers of those that are not done
+        shape = (len(requests) * lists, width)
+        nothing, zero = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.long)
+        blank = torch.zeros((*shape, max_tokens), dtype=torch.long)
+        self._finished = _Finished(nothing, torch.zeros(shape), zero, blank)
+        scores = nothing.clone()
+        scores[:, 0] = 0.0  # all hypotheses begin alike, so only the first counts
+        self._running = _Running(scores, torch.zeros(shape), zero, blank)
 
-    def run(self, max_tokens: int, stop_when_full: bool) -> list[list[list[Hypothesis]]]:
+    def run(self, stop_when_full: bool) -> list[list[list[Hypothesis]]]:
         """For every request, for each of its lists, the finished hypotheses."""
         results: list[list[list[Hypothesis]]] = [[] for _ in self._requests]
-        running, finished = self._begin(max_tokens)
-        for step in range(1, max_tokens + 1):
-            running, finished = self._step(running, finished, step, max_tokens)
-            done = self._nothing_better(running, finished, step, stop_when_full)
-            running.scores[done] = -torch.inf
-            over = done.view(-1, self._lists).all(dim=1) | (step == max_tokens)  # requests
+        for step in range(1, self._max_tokens + 1):
+            self._step(step)
+            done = self._nothing_better(step, stop_when_full)
+            self._running.scores[done] = -torch.inf
+            over = done.view(-1, self._lists).all(dim=1) | (step == self._max_tokens)  # requests
             for row in over.nonzero().flatten().tolist():
                 lists = range(row * self._lists, (row + 1) * self._lists)
-                results[int(self._requests[row])] = [finished.hypotheses(number, self._end) for number in lists]
+                results[int(self._requests[row])] = [
+                    self._finished.hypotheses(number, self._end) for number in lists
+                ]
             if over.all():
                 break
             if over.any():
-                running, finished = self._keep((~over).nonzero().flatten(), running, finished)
+                self._keep((~over).nonzero().flatten())
+            running = self._running
             self._decoding.advance(self._flat(running.parents), running.texts[:, :, step - 1].flatten())
         return results
 
-    def _begin(self, max_tokens: int) -> tuple[_Running, _Finished]:
-        shape = (len(self._requests) * self._lists, self._width)
-        nothing, zero = torch.full(shape, -torch.inf), torch.zeros(shape, dtype=torch.long)
-        blank = torch.zeros((*shape, max_tokens), dtype=torch.long)
-        scores = nothing.clone()
-        scores[:, 0] = 0.0  # all hypotheses begin alike, so only the first counts
-        return _Running(scores, torch.zeros(shape), zero, blank), _Finished(
-            nothing, torch.zeros(shape), zero, blank
-        )
-
-    def _step(
-        self, running: _Running, finished: _Finished, step: int, max_tokens: int
-    ) -> tuple[_Running, _Finished]:
-        """Every list continued by a token, and what ended with it."""
+    def _step(self, step: int) -> None:
+        """Continue every list by a token, and set aside what ends with it."""
+        running = self._running
         log_probs = self._decoding.log_probs.view(*running.scores.shape, -1)
-        choice = self._chooser.choose(log_probs, running.scores, max_tokens - step)
+        choice = self._chooser.choose(log_probs, running.scores, self._max_tokens - step)
         added = log_probs.flatten(1).gather(1, choice.parents * log_probs.shape[2] + choice.tokens)
         sums = running.sums.gather(1, choice.parents) + added
         texts = _pick(running.texts, choice.parents)
         texts[:, :, step - 1] = choice.tokens
         # Only the best `width` may end: the others continue in their place.
-        ends = (choice.tokens == self._end) | (step == max_tokens)
+        ends = (choice.tokens == self._end) | (step == self._max_tokens)
         ends[:, self._width :] = False
         ended = choice.scores.masked_fill(~ends, -torch.inf) / step
-        finished = finished.with_ended(ended, sums, step, texts)
+        self._finished = self._finished.with_ended(ended, sums, step, texts)
         on = continuing(choice, self._end, self._width)
         scores = choice.scores.masked_fill(choice.tokens == self._end, -torch.inf)
         running = _Running(*(_pick(tensor, on) for tensor in (scores, sums, choice.parents, texts)))
         self._chooser.follow(running.parents, running.texts[:, :, step - 1])
-        return running, finished
+        self._running = running
 
-    def _nothing_better(self, running: _Running, finished: _Finished, step: int, stop_when_full: bool) -> Any:
+    def _nothing_better(self, step: int, stop_when_full: bool) -> Any:
         """Which lists are done; the best score still to come is estimated by the best running score per token."""
-        best, worst = running.scores.amax(dim=1) / step, finished.scores[:, -1]
+        best, worst = self._running.scores.amax(dim=1) / step, self._finished.scores[:, -1]
         return best.isneginf() | (~worst.isneginf() & (stop_when_full | (best <= worst)))
 
-    def _keep(self, rows: Any, running: _Running, finished: _Finished) -> tuple[_Running, _Finished]:
+    def _keep(self, rows: Any) -> None:
+        """Continue with these requests only."""
         lists = (rows[:, None] * self._lists + torch.arange(self._lists)).flatten()
         self._requests = self._requests[rows]
         self._decoding.keep(rows)
         self._chooser.keep(lists)
-        return _rows(running, lists), _rows(finished, lists)
+        self._running, self._finished = _rows(self._running, lists), _rows(self._finished, lists)
 
     def _flat(self, parents: Any) -> Any:
         """Numbers within a list → numbers within the batch."""

@@ -16,24 +16,21 @@ from cod3s.errors import Cod3sError
 from cod3s.model.engine import Request
 from cod3s.records import Hypothesis
 
-PENALTY = 0.5  # the paper: 0.2 to 0.8 work well for a wide range of tasks
-GROUP_BEAM = 3  # ten groups of three are as many hypotheses as the plain baseline's beam of 30
-
 
 def diverse_beam_search(
     model: TorchModel,
     requests: Sequence[Request],
     *,
     groups: int,
+    group_beam: int,
+    penalty: float,
     best: int,
     max_tokens: int,
-    group_beam: int = GROUP_BEAM,
-    penalty: float = PENALTY,
 ) -> list[list[Hypothesis]]:
     """Up to `best` different hypotheses per request: the best of each group in turn, then the second best.
 
-    Groups rank by log-probability less penalties, per token; the hypotheses report the log-probability alone. With
-    a single group it is plain beam search.
+    Groups rank by log-probability less penalties, per token; the hypotheses report the log-probability alone. The
+    paper recommends penalties from 0.2 to 0.8. With a single group it is plain beam search.
     """
     if groups < 1 or penalty < 0:
         raise Cod3sError(

@@ -7,6 +7,7 @@ that targets of the source are likely to contain, and searches once per word for
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
@@ -14,7 +15,7 @@ from cod3s.decode.choice import keep_suitable
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import BundleModels
 from cod3s.decode.rerank import mean_log_prob
-from cod3s.errors import BundleError, require
+from cod3s.errors import BundleError, require_all
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.records import Answer, Hypothesis
@@ -38,18 +39,14 @@ class TorchSystems:
         self, system: str, relation: str, sources: Sequence[str], config: DecodeConfig
     ) -> list[list[Answer]]:
         """The answers of `dbs` or `dpc` to sources in the form that models read, preferred ones first."""
-        self._require_seq2seq(system)  # before an install that would not help
-        require("torch", "train")
-        require("transformers", "train")
-        return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
-
-    def _require_seq2seq(self, system: str) -> None:
         facts = self._models.facts
-        if SHAPES[facts.shape].causal:
+        if SHAPES[facts.shape].causal:  # checked before an install that would not help
             raise BundleError(
                 f"{system} runs on seq2seq models, but the bundle {facts.name} holds a language model",
                 hint="choose another system, such as s2s or s2s-rs, or another --bundle (docs/baselines.md)",
             )
+        require_all("train", "torch", "transformers")
+        return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
 
     def _diverse(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """The baseline's beam in k groups: as many hypotheses as `s2s`, but in groups that differ."""
@@ -67,23 +64,21 @@ class TorchSystems:
         )
         answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         for collected, hypotheses in zip(answers, rows, strict=True):
-            for hypothesis in hypotheses:
-                collected.add(hypothesis)
+            collected.add(hypotheses)
         return [collected.all() for collected in answers]
 
     def _constrained(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """One search for each of the strongest words; further words make up for repeated texts."""
-        words = self._related_words(relation, sources, (1 + _SPARE_WORDS) * config.k)
+        words = [iter(row) for row in self._related_words(relation, sources, (1 + _SPARE_WORDS) * config.k)]
         answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
         while tasks := [
             (position, word)
-            for position, queue in enumerate(words)
-            for word in _take(queue, config.k - answers[position].suitable)
+            for position, untried in enumerate(words)
+            for word in islice(untried, config.k - answers[position].suitable)
         ]:
             rows = self._search(relation, [(sources[position], word) for position, word in tasks], config)
             for (position, word), hypotheses in zip(tasks, rows, strict=True):
-                for hypothesis in hypotheses:
-                    answers[position].add(hypothesis, word.base)
+                answers[position].add(hypotheses, word.base)
         return [collected.all() for collected in answers]
 
     def _related_words(self, relation: str, sources: Sequence[str], number: int) -> list[list[RelatedWord]]:
@@ -140,18 +135,11 @@ class _Answers:
         """How many of the answers may be shown."""
         return len(keep_suitable(self._config, self._source, self.all()))
 
-    def add(self, hypothesis: Hypothesis, constraint: str = "") -> None:
-        text = self._vocabulary.decode_text(hypothesis.tokens).strip()
-        if text:
-            score = mean_log_prob(hypothesis)
-            self._by_text.setdefault(text.casefold(), Answer(text, score, score, constraint=constraint))
+    def add(self, hypotheses: Sequence[Hypothesis], constraint: str = "") -> None:
+        for hypothesis in hypotheses:
+            if text := self._vocabulary.decode_text(hypothesis.tokens).strip():
+                score = mean_log_prob(hypothesis)
+                self._by_text.setdefault(text.casefold(), Answer(text, score, score, constraint=constraint))
 
     def all(self) -> list[Answer]:
         return list(self._by_text.values())
-
-
-def _take(queue: list[RelatedWord], number: int) -> list[RelatedWord]:
-    """Remove and return the first words of the queue."""
-    taken = queue[:number]
-    del queue[:number]
-    return taken
