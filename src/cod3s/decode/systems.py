@@ -1,4 +1,4 @@
-"""Systems by name: the decoding options that a name decides.
+"""Systems by name: a name is parsed into the decoding options that it decides.
 
 | name | what it is |
 |---|---|
@@ -14,10 +14,10 @@
 | dbs, dpc | diverse beam search; lexical constraints: they run on the torch weights |
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import product
 
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import UsageError
@@ -30,7 +30,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "prior": {"signature_search": "beam", "rerank_signatures": "prior"},
     "oracle": {},  # the caller names the signatures
 }
-_SENTENCES = {
+_SENTENCES = {  # longer names before those that they begin with
     "beam": {"search": "beam", "rerank_sentences": "none"},
     "mmi-rs": {"search": "sample", "rerank_sentences": "mmi"},
     "mmi": {"search": "beam", "rerank_sentences": "mmi"},
@@ -38,9 +38,11 @@ _SENTENCES = {
     "critic": {"search": "beam", "rerank_sentences": "critic"},
     "rs": {"search": "sample", "rerank_sentences": "none"},
 }
-_HAMMING: dict[str, dict[str, int]] = {"": {}, "-no-hamming": {"min_hamming": 0}}
-_FRESH = {"": False, "-fresh": True}
 _FAITHFUL = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
+_GRAMMAR = re.compile(
+    f"cod3s-(?P<signatures>{'|'.join(_SIGNATURES)})-(?P<sentences>{'|'.join(_SENTENCES)})"
+    "(?P<near>-no-hamming)?(?P<fresh>-fresh)?(?P<faithful>-faithful|-weighed)?"
+)
 _FORM = "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]"
 
 COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed sentences", "torch"
@@ -69,19 +71,7 @@ class System:
             )
 
 
-def _two_stage_systems() -> Iterator[System]:
-    """The systems whose names have the form of `_FORM`."""
-    parts = product(_SIGNATURES, _SENTENCES, _HAMMING, _FRESH, _FAITHFUL)
-    for signatures, sentences, hamming, fresh, faithful in parts:
-        oracle = signatures == "oracle"
-        if oracle and hamming:  # an oracle's signatures need not be far apart
-            continue
-        values: dict[str, str | int] = {**_SIGNATURES[signatures], **_SENTENCES[sentences], **_HAMMING[hamming]}
-        values |= {"recall": 0, "fresh": _FRESH[fresh], "faithful": _FAITHFUL[faithful]}
-        yield System(f"cod3s-{signatures}-{sentences}{hamming}{fresh}{faithful}", COD3S, values, oracle)
-
-
-_SYSTEMS = {
+_NAMED = {
     system.name: system
     for system in (
         System("cod3s", COD3S),
@@ -90,7 +80,6 @@ _SYSTEMS = {
         System("s2s-rs", SENTENCES, {"search": "sample"}),
         System("dbs", TORCH),
         System("dpc", TORCH),
-        *_two_stage_systems(),
     )
 }
 PAPER_SYSTEMS = (
@@ -115,16 +104,32 @@ ENGINE_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if name not in TORCH_SYST
 
 def find_system(name: str) -> System:
     """The system that a name describes."""
-    if name in _SYSTEMS:
-        return _SYSTEMS[name]
+    if system := _parse(name):
+        return system
     raise UsageError(f"no system is called {name!r}", hint=_hint(name))
+
+
+def _parse(name: str) -> System | None:
+    if name in _NAMED:
+        return _NAMED[name]
+    parts = _GRAMMAR.fullmatch(name)
+    oracle = parts is not None and parts["signatures"] == "oracle"
+    if parts is None or (oracle and parts["near"]):  # an oracle's signatures need not be far apart
+        return None
+    values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
+    if parts["near"]:
+        values["min_hamming"] = 0
+    values |= {"recall": 0, "fresh": parts["fresh"] is not None, "faithful": _FAITHFUL[parts["faithful"] or ""]}
+    return System(name, COD3S, values, oracle)
 
 
 def _hint(name: str) -> str:
     """The name with its typos corrected, if that is a system; otherwise the list of systems."""
-    known = {word for system in _SYSTEMS for word in system.split("-")}
+    known = sorted({*re.findall(r"[a-z0-9]+", " ".join([*_NAMED, *_SIGNATURES, *_SENTENCES, *_FAITHFUL])), "no"})
     words = name.lower().replace("_", "-").split("-")
-    corrected = "-".join((get_close_matches(word, known, 1, 0.5) or [word])[0] for word in words)
-    if corrected in _SYSTEMS:
+    corrected = "-".join(
+        (get_close_matches(word, [*known, "fresh", "hamming"], 1, 0.5) or [word])[0] for word in words
+    )
+    if _parse(corrected):
         return f"did you mean {corrected!r}?"
     return f"choose from: {', '.join(ENGINE_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"
