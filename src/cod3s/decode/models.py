@@ -1,5 +1,6 @@
 """The models that decoding runs, by relation and role: those of a bundle, or a user's model."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -64,20 +65,20 @@ class RoleModel:
         return Request(source, (*self.start, *prefix))
 
 
-class Models:
+class Models(ABC):
     """The models of the two stages; those that a set of models may lack are None here."""
 
     label: str  # the name of these models in messages
     has_encoder: bool  # whether answers can be signed without loading another model; if so, `auto` signs them
     has_critic: bool = False  # whether a critic judges answers; if so, `auto` ranks by it
 
+    @abstractmethod
     def signature(self, relation: str) -> RoleModel:
         """p(signature given source)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sentence(self, relation: str) -> RoleModel:
         """p(signature + target given source)."""
-        raise NotImplementedError
 
     def head(self, relation: str) -> SignatureHead | None:
         """What infers signatures from the source's vector."""
