@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from cod3s.bench.training import TrainingSpeed
 
 AgainstOption = Annotated[
-    Path | None,
-    typer.Option("--against", help="Compare with the record of an earlier run; exit 1 if a ratio fell too far."),
+    Path | None, typer.Option(help="Compare with the record of an earlier run; exit 1 if a ratio fell too far.")
 ]
 FallOption = Annotated[
-    float,
-    typer.Option(
-        "--allow", min=0, max=1, help="How far a ratio may fall, as a share of itself.", show_default=True
-    ),
+    float, typer.Option(min=0, max=1, help="How far a ratio may fall, as a share of itself.", show_default=True)
 ]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BinsArgument = Annotated[
     Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
 ]
-BinsOption = Annotated[Path | None, typer.Option("--bins", help="The bins file, if it is not the first argument.")]
+BinsOption = Annotated[Path | None, typer.Option(help="The bins file, if it is not the first argument.")]
 
 
 def build(

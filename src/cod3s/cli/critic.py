@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _BLOCK = 256  # pairs scored together
 
 CorpusArgument = Annotated[
-    Path | None,
-    typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target."),
+    Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target.")
 ]
 
 
@@ -51,8 +50,7 @@ def train(
     thorough: Annotated[
         int,
         typer.Option(
-            min=0,
-            help="Also fit weights for given pairs, which weigh every score, on this many of the verdicts.",
+            min=0, help="Also fit weights for given pairs, which weigh every score, on this many of the verdicts."
         ),
     ] = 4000,
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,

@@ -27,21 +27,18 @@ _STOPPED = {
 }
 
 ServerOption = Annotated[
-    str, typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
+    str, typer.Option(help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
 ]
 TokenBudgetOption = Annotated[
-    int | None, typer.Option("--token-budget", min=1, help="Stop after this many tokens of prompts and answers.")
+    int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and answers.")
 ]
-KeyOption = Annotated[str, typer.Option("--key-env", help="Environment variable that holds the server's key.")]
+KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the server's key.")]
 PriceOption = Annotated[
-    str | None,
-    typer.Option("--price", help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost."),
+    str | None, typer.Option(help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost.")
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option(
-        "--seed", min=0, help="Seed sent to the server, which may ignore it; goes up by 1 with each call."
-    ),
+    typer.Option(min=0, help="Seed sent to the server, which may ignore it; goes up by 1 with each call."),
 ]
 
 

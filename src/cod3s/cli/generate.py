@@ -32,29 +32,24 @@ _WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 SystemOption = Annotated[
     str,
     typer.Option(
-        "--system",
-        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md.",
+        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md."
     ),
 ]
 InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
+    str, typer.Option(help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
 ]
 SignatureOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--signature",
-        help="Write in this bin instead of inferred ones; repeatable.",
-        rich_help_panel="Stage 1: which bins",
+        help="Write in this bin instead of inferred ones; repeatable.", rich_help_panel="Stage 1: which bins"
     ),
 ]
 LikeOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--like", help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"
-    ),
+    typer.Option(help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"),
 ]
 _MANY_SOURCES = "Many sources"
 VerboseOption = Annotated[
@@ -72,15 +67,14 @@ OutputOption = Annotated[
 ]
 EngineOption = Annotated[
     Literal["local", "ray"],
-    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
+    typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
+    int, typer.Option(min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
 ]
 ShardOption = Annotated[
     int,
     typer.Option(
-        "--shard-size",
         min=1,
         help="Sources per shard; a stopped run loses at most one shard per worker.",
         rich_help_panel=_MANY_SOURCES,

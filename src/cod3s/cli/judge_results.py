@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
 DatabaseOption = Annotated[
-    str,
-    typer.Option(
-        "--database", help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file."
-    ),
+    str, typer.Option(help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file.")
 ]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")

@@ -34,28 +34,23 @@ def seed_option(help: str, **more: Any) -> Any:
 
 
 SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
-CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
+CodeOption = Annotated[str, typer.Option(help="random, or a folder made by `cod3s codes fit`.")]
 ColumnOption = Annotated[
-    str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
+    str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
-BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
-]
+BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default the one in the package.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 VerdictsOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--verdicts",
         help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
-        "repeatable.",
+        "repeatable."
     ),
 ]
 AnswersOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--answers", help="Good answers to learn from: a table with source, relation and target; repeatable."
-    ),
+    typer.Option(help="Good answers to learn from: a table with source, relation and target; repeatable."),
 ]
 SentencesArgument = Annotated[
     Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")

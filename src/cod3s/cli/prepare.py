@@ -23,15 +23,13 @@ PairsArgument = Annotated[
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
 EngineOption = Annotated[
-    Literal["local", "ray"],
-    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_WHERE),
+    Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel=_WHERE)
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
+    int, typer.Option(min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
 ]
 MemoryOption = Annotated[
-    str,
-    typer.Option("--memory", help="Memory for sorting; the rest spills to disk.", rich_help_panel=_WHERE),
+    str, typer.Option(help="Memory for sorting; the rest spills to disk.", rich_help_panel=_WHERE)
 ]
 
 

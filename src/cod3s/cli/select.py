@@ -28,26 +28,17 @@ TextFieldOption = Annotated[
     typer.Option("--column", "--text-field", help="The column or field with the text; by default, `text`."),
 ]
 ScorerOption = Annotated[
-    Literal["critic"] | None,
-    typer.Option("--score-with", help="Score by plausibility instead, with a bundle's critic."),
+    Literal["critic"] | None, typer.Option(help="Score by plausibility instead, with a bundle's critic.")
 ]
 DuplicatesOption = Annotated[
-    bool,
-    typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate."),
+    bool, typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate.")
 ]
 HammingOption = Annotated[
     int | None,
-    typer.Option(
-        "--min-hamming",
-        min=0,
-        help="Candidates within this many bits are duplicates; by default, a quarter of --bits.",
-    ),
+    typer.Option(min=0, help="Candidates within this many bits are duplicates; by default, a quarter of --bits."),
 ]
 ScoreWeightOption = Annotated[
-    float | None,
-    typer.Option(
-        "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
-    ),
+    float | None, typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5.")
 ]
 
 

@@ -15,8 +15,7 @@ _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes
 
 
 AllowHostOption = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", help="Also accept this host name, such as that of a proxy; repeatable."),
+    list[str] | None, typer.Option(help="Also accept this host name, such as that of a proxy; repeatable.")
 ]
 
 

@@ -13,14 +13,11 @@ from cod3s.train.config import TrainConfig
 PresetOption = Annotated[
     str | None,
     typer.Option(
-        "--preset",
         help="Defaults for options that are not given: causal (unless you name one), paper, small, pretrained "
-        "(a seq2seq model that --init names), tiny, and default (how the package's bundle began).",
+        "(a seq2seq model that --init names), tiny, and default (how the package's bundle began)."
     ),
 ]
-MinutesOption = Annotated[
-    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this many minutes.")
-]
+MinutesOption = Annotated[float | None, typer.Option(min=0.01, help="Stop each model after this many minutes.")]
 
 
 @takes_options(TrainConfig)
