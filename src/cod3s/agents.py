@@ -5,7 +5,7 @@ Sizes are limited, because an agent may send anything: a call that asks for more
 
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache, wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +20,8 @@ MOST_SENTENCES = 200
 MOST_COMPARED = 50  # sentences; the number of pairs grows with the square
 MOST_CHARACTERS = 2000  # of a text
 
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+
 
 def make_server(bundle: Path | None = None) -> Any:
     """An MCP server with the three tools; the bundle is opened at the first `generate`."""
@@ -32,7 +34,7 @@ def make_server(bundle: Path | None = None) -> Any:
         "sentences by their signatures.",
     )
 
-    @lru_cache(maxsize=1)
+    @cache
     def generator() -> Any:
         from cod3s.decode.generator import load
 
@@ -82,6 +84,3 @@ def make_server(bundle: Path | None = None) -> Any:
     for tool in (generate, select, sign):
         server.tool()(explained(tool))
     return server
-
-
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]

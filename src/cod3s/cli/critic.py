@@ -76,8 +76,7 @@ def train(
     require_new(output, force)
     generator = load(bundle)
     names = _feature_names(features, generator.facts)
-    examples = _read_examples(questions or [], verdicts or [])
-    examples += [example for example in _read_examples([], seen or []) if example.is_held_out]
+    examples = _read_examples(questions or [], verdicts or [], seen or [])
     if corpus is not None:
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")
@@ -120,7 +119,10 @@ def offered_features(features: Sequence[str], facts: "BundleFacts") -> Sequence[
     )
 
 
-def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
+def _read_examples(
+    questions: Sequence[Path], verdicts: Sequence[Path], seen: Sequence[Path]
+) -> list["LabelledPair"]:
+    """The examples in files; of verdicts that were `seen` in learning, only those that were held out."""
     from cod3s.corpus.questions import read_questions
     from cod3s.critic.examples import question_examples, verdict_examples
 
@@ -129,6 +131,8 @@ def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list[
         examples += question_examples(path.name.partition(".")[0], read_questions(path))
     for path in verdicts:
         examples += verdict_examples(path)
+    for path in seen:
+        examples += [example for example in verdict_examples(path) if example.is_held_out]
     return examples
 
 

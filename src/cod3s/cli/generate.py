@@ -111,12 +111,13 @@ def generate(
     from cod3s.decode.generator import load
     from cod3s.decode.systems import find_system
 
-    piped = "-" in (sources or [])
-    if column and input is None and not piped:
+    sources = sources or []
+    streamed = input is not None or "-" in sources
+    if column and not streamed:
         raise UsageError("--column is for tables that are read", hint="add --input FILE, or - for stdin")
     if output is None and engine == "ray":
         raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
-    _check_call(relation, sources or [], input, bundle)
+    _check_call(relation, sources, input, bundle)
     for flag, others in _ALSO.items():
         if flag in options:
             options = {**dict.fromkeys(others, options[flag]), **options}
@@ -129,7 +130,7 @@ def generate(
     if chosen and options.get("k", len(chosen)) != len(chosen):
         say(f"there are as many answers as bins that you named ({len(chosen)}), not k ({config.k})")
     skipped: list[int] = []
-    texts = _read_sources(sources or [], input, column, skipped.append)
+    texts = read_texts(sources, input, column, skipped.append)
     if output is not None:
         require("pyarrow", "corpus")
         from cod3s.bulk import Job
@@ -138,12 +139,11 @@ def generate(
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
     requests = ((source, chosen) for source in texts)
-    counted = None if input or piped else len(sources or [])
-    if counted is not None and sys.stderr.isatty():
+    if sys.stderr.isatty() and not streamed:
         watched = _watched(generator, requests, relation, system, config)
         answered = _print_all(watched, lambda _done: None, json, verbose)
     else:
-        with progress("sources", counted) as advance:
+        with progress("sources", None) as advance:
             answers = generator.generate_many(requests, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
     _say_skipped(skipped, input)
@@ -206,14 +206,14 @@ def _check_call(relation: str, sources: Sequence[str], input: Path | None, bundl
         raise UsageError("no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"')
 
 
-def _read_sources(
-    sources: Sequence[str], input: Path | None, column: str | None, skipped: Progress
+def read_texts(
+    texts: Sequence[str], input: Path | None, column: str | None, skipped: Progress = lambda _lines: None
 ) -> Iterator[str]:
-    """The sources of the command line, then those of `input`; - stands for the lines of standard input."""
+    """The texts of the command line, then those of `input`; - stands for the lines of standard input."""
     from cod3s.files.tables import read_sentences
 
-    for source in sources:
-        yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]
+    for text in texts:
+        yield from read_sentences(Path(text), column, skipped) if text == "-" else [text]
     if input:
         yield from read_sentences(input, column, skipped)
 

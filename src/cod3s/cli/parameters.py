@@ -28,9 +28,9 @@ CodeBitsOption = Annotated[
 ]
 
 
-def seed_option(help: str, **more: Any) -> Any:
+def seed_option(help: str) -> Any:
     """`--seed` with the bounds of seeds; `help` says what it is for."""
-    return typer.Option("--seed", min=0, max=MAX_SEED, help=help, **more)
+    return typer.Option("--seed", min=0, max=MAX_SEED, help=help)
 
 
 SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
@@ -118,7 +118,9 @@ def _shown(default: Any) -> str:
         return "on" if default else "off"
     if isinstance(default, float):
         return f"{default:g}"
-    return ",".join(default) if isinstance(default, tuple) else str(default or ("0" if default == 0 else ""))
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return str(default) if default or default == 0 else ""
 
 
 def numbers(text: str, option: str, kind: type[Number] = int) -> list[Number]:

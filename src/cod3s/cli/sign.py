@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cod3s.cli.generate import read_texts
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
     BitsOption,
@@ -42,14 +43,10 @@ def sign(
     A margin near 0 marks a fragile signature: a small change to the sentence, or rounding, can flip a bit.
     """
     from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
     from cod3s.signatures.signer import sign as sign_sentences
 
-    sentences: list[str] = []
-    for text in texts or []:
-        sentences += read_sentences(Path(text), column) if text == "-" else [text]
-    sentences += read_sentences(input, column) if input else []
+    sentences = list(read_texts(texts or [], input, column))
     if not sentences:
         raise UsageError("there are no sentences to sign", hint='for example: cod3s sign "It rained all day."')
     chosen = load_encoder(encoder)
