@@ -29,7 +29,7 @@ FallOption = Annotated[
 
 def encode(
     encoder: Annotated[
-        list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable. The first is the reference.")
+        list[str], typer.Option("--encoder", "-e", help="An encoder; repeatable. The first is the reference.")
     ] = ["sbert", "fast", "fast-int8", "static"],  # noqa: B006 - typer copies the default
     sentences: Annotated[
         int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")

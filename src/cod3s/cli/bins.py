@@ -21,6 +21,7 @@ from cod3s.cli.parameters import (
 )
 from cod3s.errors import UsageError, require
 from cod3s.options import SEED
+from cod3s.records import Bin
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def stats(
     ] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
-    sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
+    sts: Annotated[Path | None, typer.Option(help="An STS file: adds its rho for each number of bits.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
@@ -132,22 +133,22 @@ def show(
 
     path, signature = _file_and_signature(first, second, bins)
     with open_bins(path) as file:
-        bin = file.get(signature)
+        bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
         neighbours = file.neighbours(signature)
         facts = file.facts
     record = {
         "signature": signature,
-        "count": bin.count if bin else 0,
-        "medoid": bin.medoid if bin else None,
-        "samples": bin.samples[:samples] if bin else [],
+        "count": bin.count,
+        "medoid": bin.medoid or None,
+        "samples": bin.samples[:samples],
         "neighbours": [{"signature": n.signature, "count": n.count, "medoid": n.medoid} for n in neighbours],
     }
     if json:
         print_json(record)
         return
     settings = f"encoder {facts.encoder} | code {facts.code} | bits {facts.bits} | seed {facts.seed}"
-    lines = [("count", record["count"]), ("medoid", record["medoid"] or "(this bin has no sentences)")]
-    lines += [("sample", text) for text in bin.samples[:samples]] if bin else []
+    lines = [("count", bin.count), ("medoid", bin.medoid or "(this bin has no sentences)")]
+    lines += [("sample", text) for text in bin.samples[:samples]]
     print_table(f"Bin {signature}", ("", "sentence"), lines, settings)
     if neighbours:
         rows = [(n.signature, n.count, n.medoid) for n in neighbours]

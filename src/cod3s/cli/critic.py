@@ -1,6 +1,7 @@
 """`cod3s critic`: fit a critic, score pairs with it, and add it to a bundle."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
 from cod3s.errors import UsageError
-from cod3s.options import SEED
+from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
     from cod3s.bundle import BundleFacts
@@ -23,48 +24,46 @@ _BLOCK = 256  # pairs scored together
 CorpusArgument = Annotated[
     Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target.")
 ]
+QuestionsOption = Annotated[
+    list[Path] | None, typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable.")
+]
+SeenOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Verdicts given to `cod3s refine`: only those that it left out count; repeatable."),
+]
+FeaturesOption = Annotated[
+    str, typer.Option(help="Features to weigh, comma-separated; by default, all of the bundle's except is_cause.")
+]
+ThoroughOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="How many verdicts also fit the thorough weights, which score given pairs (`cod3s critic score`, "
+        "`cod3s select`); 0 for none.",
+    ),
+]
 
 
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
     corpus: CorpusArgument = None,
-    questions: Annotated[
-        list[Path] | None,
-        typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
-    ] = None,
+    questions: QuestionsOption = None,
     verdicts: VerdictsOption = None,
-    seen: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Verdicts that `cod3s refine` learned from: only those that it left out count; repeatable."
-        ),
-    ] = None,
+    seen: SeenOption = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
-    features: Annotated[
-        str,
-        typer.Option(
-            help="The features to weigh, comma-separated; default: all except is_cause that the bundle can give."
-        ),
-    ] = "",
-    thorough: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Also fit weights for given pairs, which weigh every score, on this many of the verdicts."
-        ),
-    ] = 4000,
+    features: FeaturesOption = "",
+    thorough: ThoroughOption = 4000,
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
-    Every set of data counts the same, and verdicts as much as ten others. Figures are by cross-validation: all
-    alternatives of a question and all answers to a source are in the same fold. Sources that the bundle knows
-    answers to count as if it did not.
+    Each data set has the same weight, except that verdicts weigh as much as ten others. Figures are by
+    cross-validation, with all alternatives of a question and all answers to a source in the same fold. The answers
+    that the bundle knows to a source itself are ignored.
     """
-    from dataclasses import asdict
-
     from cod3s.critic.examples import corpus_examples
     from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
     from cod3s.decode.generator import load
@@ -103,7 +102,6 @@ def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     """The features in a comma-separated list, or the usual ones."""
     from cod3s.critic.fitting import DEFAULT_FEATURES
     from cod3s.decode.plausibility import FEATURES
-    from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
     return names or offered_features(DEFAULT_FEATURES, facts)
@@ -168,8 +166,8 @@ def score(
 ) -> None:
     """Print how plausible each pair is, from 0 to 1; 0.5 and above count as plausible.
 
-    Pairs are scored as they come, and printed in their order: probability, source, target; with --json, each row
-    with all its fields and `plausibility`.
+    Pairs are scored as they come in, and printed in the same order: probability, source, target. With --json, each
+    row is printed with all its fields and `plausibility`.
     """
     from cod3s.decode.generator import load
 
@@ -212,8 +210,6 @@ def attach(
     force: ForceOption = False,
 ) -> None:
     """Add a critic to a bundle, which ranks its answers with it from then on."""
-    from dataclasses import replace
-
     from cod3s.bundle import read_facts, write_facts
     from cod3s.decode.plausibility import load_critic, save_critic
     from cod3s.files.disk import require_new

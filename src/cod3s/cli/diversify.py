@@ -56,12 +56,14 @@ def diversify(
     temperature: Annotated[
         float, typer.Option(min=0, max=2, help="Sampling temperature; higher is bolder.")
     ] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sample from this share of the probability.")] = 1.0,
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Sample from the likeliest tokens that have this share.")
+    ] = 1.0,
     key_env: KeyOption = _KEY_VARIABLE,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a reply.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="Retries of a failed call.")] = 3,
     price: PriceOption = None,
-    method: Annotated[str, typer.Option(help="How the k answers are chosen, as in select.")] = "auto",
+    method: Annotated[str, typer.Option(help="How the k answers are chosen, as in `cod3s select`.")] = "auto",
     seed: SeedOption = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,

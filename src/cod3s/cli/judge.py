@@ -38,15 +38,16 @@ def new(
         Path | None, typer.Option(help="Questions whose right and wrong alternatives are mixed in.")
     ] = None,
     gold: Annotated[
-        int | None, typer.Option(min=1, help="How many of them; by default, those that the outputs answer.")
+        int | None, typer.Option(min=1, help="Number of questions; by default, those that the outputs answer.")
     ] = None,
     checks: Annotated[int, typer.Option(min=0, help="Attention checks per rater.")] = 3,
-    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more than this.")] = 1,
+    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more checks.")] = 1,
     min_seconds: Annotated[
         float, typer.Option(min=0, help="Exclude raters whose median time per item is below this.")
     ] = 1.0,
     min_gold_gap: Annotated[
-        float | None, typer.Option(help="Exclude raters who score right ones less than this above wrong ones.")
+        float | None,
+        typer.Option(help="Exclude raters who score right alternatives less than this above wrong ones."),
     ] = None,
     instructions: Annotated[
         Path | None, typer.Option(help="Text that raters read first; there is a default.")
@@ -95,7 +96,7 @@ def new(
 def serve(
     study: StudyArgument,
     host: Annotated[
-        str, typer.Option(help="0.0.0.0 is open to others; put an https proxy in front.")
+        str, typer.Option(help="Address to listen on; use 0.0.0.0 only behind an https proxy.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8001,
     allow_host: AllowHostOption = None,

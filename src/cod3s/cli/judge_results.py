@@ -85,7 +85,7 @@ def export(
 
 def import_(
     study: StudyArgument,
-    results: Annotated[Path, typer.Argument(help="A results file; for Potato also its folder of annotations.")],
+    results: Annotated[Path, typer.Argument(help="A file of results, or Potato's folder of annotations.")],
     origin: Annotated[str, typer.Option("--from", help="mturk, potato, or csv with rater, item, score, seconds.")],
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip rows that do not fit the study instead of importing nothing.")

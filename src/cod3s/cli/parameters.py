@@ -39,12 +39,12 @@ ColumnOption = Annotated[
     str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl files.")
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
-BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default the one in the package.")]
+BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default, the one in the package.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 VerdictsOption = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
+        help="Answers with a verdict: a table with source, relation, target and plausible (yes, partly, no); "
         "repeatable."
     ),
 ]

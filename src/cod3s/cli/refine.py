@@ -1,19 +1,13 @@
-"""`cod3s refine`: teach a bundle from answers that were read."""
+"""`cod3s refine`: teach a bundle from good answers and from verdicts on answers."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
 
 from cod3s.cli.output import print_json, print_table, training_progress
-from cod3s.cli.parameters import (
-    AnswersOption,
-    ForceOption,
-    JsonOption,
-    Options,
-    VerdictsOption,
-    takes_options,
-)
+from cod3s.cli.parameters import AnswersOption, ForceOption, JsonOption, Options, VerdictsOption, takes_options
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import UsageError, require_all
 
@@ -25,10 +19,8 @@ def refine(
     options: Options,
     answers: AnswersOption = None,
     verdicts: VerdictsOption = None,
-    work: Annotated[
-        Path | None, typer.Option(help="Where checkpoints are kept; by default OUTPUT with the ending .work.")
-    ] = None,
-    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this long.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Where checkpoints are kept; by default, OUTPUT.work.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this many minutes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where an earlier run stopped.")] = False,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -39,8 +31,6 @@ def refine(
     The weights do not change: what is learned is a small adapter, which continues to learn if you refine again.
     """
     require_all("train", "torch", "transformers", "peft")
-    from time import monotonic
-
     from cod3s.bundle import NAME, default_bundle
     from cod3s.critic.examples import answer_examples, verdict_examples
     from cod3s.critic.refining import refine as learn

@@ -1,5 +1,6 @@
 """`cod3s remember`: give a bundle known answers, which it recalls for similar sources."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from cod3s.errors import UsageError
 
 
 def remember(
-    bundle: Annotated[Path, typer.Argument(help="The bundle that will know the answers.")],
+    bundle: Annotated[Path, typer.Argument(help="The bundle that gets the answers.")],
     answers: Annotated[
         list[Path],
         typer.Argument(help="Good answers: tables with source, relation and target (.tsv, .csv, .jsonl)."),
@@ -21,18 +22,16 @@ def remember(
         typer.Option(
             min=0,
             max=1,
-            help="Of sources with a higher cosine than this, keep the one with the most answers; 1 keeps all.",
+            help="Of sources more alike than this (cosine), keep the one with the most answers; 1 keeps all.",
         ),
     ] = 1.0,
     force: ForceOption = False,
 ) -> None:
     """Give a bundle good answers to many sources, which it recalls for similar sources from then on.
 
-    The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` measures how similar two
-    sources must be for that.
+    The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` learns how similar two
+    sources must be.
     """
-    from dataclasses import replace
-
     from cod3s.bundle import read_facts, write_facts
     from cod3s.critic.examples import answer_examples
     from cod3s.decode.generator import load

@@ -28,14 +28,17 @@ TextFieldOption = Annotated[
     typer.Option("--column", "--text-field", help="The column or field with the text; by default, `text`."),
 ]
 ScorerOption = Annotated[
-    Literal["critic"] | None, typer.Option(help="Score by plausibility instead, with a bundle's critic.")
+    Literal["critic"] | None, typer.Option(help="Score by plausibility with a bundle's critic, not by a field.")
 ]
 DuplicatesOption = Annotated[
     bool, typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate.")
 ]
 HammingOption = Annotated[
     int | None,
-    typer.Option(min=0, help="Candidates within this many bits are duplicates; by default, a quarter of --bits."),
+    typer.Option(
+        min=0,
+        help="Candidates that differ in at most this many bits are duplicates; default: a quarter of --bits.",
+    ),
 ]
 ScoreWeightOption = Annotated[
     float | None, typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5.")
@@ -61,7 +64,7 @@ def select(
     show_duplicates: DuplicatesOption = False,
     min_hamming: HammingOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
+        bool, typer.Option("--strict", help="signatures: keep fewer than k rather than any within --min-hamming.")
     ] = False,
     score_weight: ScoreWeightOption = None,
     encoder: EncoderOption = "static",
@@ -92,9 +95,7 @@ def select(
     )
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
-        scores_of = _file_scores(score_field)
-        if score_with:
-            scores_of = _critic_scores(table, bundle, relation, source_field)
+        scores_of = _critic_scores(table, bundle, relation, source_field) if score_with else _file_scores
         if not json:
             _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
@@ -111,11 +112,9 @@ def select(
                     say(remark)
 
 
-def _file_scores(score_field: str | None) -> Callable[["Group"], list[float] | None]:
-    """Take the scores from the file; without a score field, the order of the candidates ranks them."""
-    if score_field is None:
-        return lambda _group: None
-    return lambda group: [candidate.score or 0.0 for candidate in group.candidates]
+def _file_scores(group: "Group") -> list[float] | None:
+    """The scores in the file; None without a score field, where the order of the candidates ranks them."""
+    return [candidate.score for candidate in group.candidates if candidate.score is not None] or None
 
 
 def _critic_scores(

@@ -102,7 +102,8 @@ def export(
         Path | None, typer.Option(help="A Markdown file for the model card: data, known weaknesses.")
     ] = None,
     with_torch: Annotated[
-        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
+        bool,
+        typer.Option("--with-torch", help="Add float16 weights for torch, which the systems dbs and dpc need."),
     ] = False,
     word_graph: Annotated[
         Path | None, typer.Option(help="The corpus of the run, to add its word graph for the system dpc.")
