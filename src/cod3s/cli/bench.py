@@ -1,17 +1,22 @@
 """`cod3s bench`: speed, side by side in the same run, as ratios."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.decode.decode_config import DEFAULT, MAX_K, PAPER
 from cod3s.errors import Cod3sError, require, require_all
+from cod3s.files.tables import read_sentences
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
+from cod3s.train.config import find_preset
 
 if TYPE_CHECKING:
     from cod3s.bench.baseline import Change, Machine
@@ -45,16 +50,12 @@ def encode(
     json: JsonOption = False,
 ) -> None:
     """Measure sentences per second, and how far each encoder's vectors and bits agree with those of the first."""
-    from itertools import islice
-
     from cod3s.bench import bench_encoders, bench_sentences
-    from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:
         raise Cod3sError(f"{input} contains no sentences")
-    opened = [load_encoder(name) for name in encoder]
+    opened = [cod3s.load_encoder(name) for name in encoder]
     machine = _looked_at(None)
     with progress("rounds", rounds * len(opened)) as advance:
         speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
@@ -110,11 +111,8 @@ def decode(
     Also shows how time and memory grow with inputs and k. Uses the paper's beams (100 and 40) unless --quick.
     """
     require_all("train", "torch", "transformers")
-    from tempfile import TemporaryDirectory
-
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth, growth_cases
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.generator import load
 
     machine = _looked_at(threads)
     threads = machine.threads
@@ -130,7 +128,7 @@ def decode(
         stages = bench_decoding(
             random_bundle, made_sentences(inputs, 9), config, threads=threads, progress=advance
         )
-        generator = load(random_bundle.folders["int8"], threads=threads)
+        generator = cod3s.load(random_bundle.folders["int8"], threads=threads)
         growth = bench_growth(generator, RELATION, config, cases, progress=advance)
     first = bench_first_answer(bundle, RELATION, DEFAULT.with_values(k=k), threads) if bundle else None
     settings = {
@@ -171,7 +169,6 @@ def train(
     torch = require("torch", "train")
     require("transformers", "train")
     from cod3s.bench.training import bench_training
-    from cod3s.train.config import find_preset
 
     machine = _looked_at(threads)
     before = torch.get_num_threads()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.evaluate import read_scored
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
@@ -20,6 +21,8 @@ from cod3s.cli.parameters import (
     numbers,
 )
 from cod3s.errors import UsageError, require
+from cod3s.files.disk import require_new, require_other, require_own
+from cod3s.files.tables import read_sentences
 from cod3s.options import SEED
 from cod3s.records import Bin
 from cod3s.text import settings_line
@@ -46,20 +49,16 @@ def build(
     json: JsonOption = False,
 ) -> None:
     """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above the bins."""
-    from cod3s.bins import build_bins, open_bins
-    from cod3s.encode import load_encoder
-    from cod3s.files.disk import require_new, require_other
-    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import encode_sentences, open_code
 
     require_other(output, [sentences])
     require_new(output, force)
-    chosen = load_encoder(encoder)
+    chosen = cod3s.load_encoder(encoder)
     hashing = open_code(code, chosen, bits, seed)
     with progress("encoding", None) as advance:
         stream = encode_sentences(chosen, read_sentences(sentences, column), advance)
-        build_bins(output, stream, hashing, chosen.id, samples=samples, seed=seed)
-    with open_bins(output) as file:
+        cod3s.build_bins(output, stream, hashing, chosen.id, samples=samples, seed=seed)
+    with cod3s.open_bins(output) as file:
         record = {"file": str(output), "populated": file.populated, **asdict(file.facts)}
     if json:
         print_json(record)
@@ -80,14 +79,11 @@ def stats(
 ) -> None:
     """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
     from cod3s.bins import BinStatistics
-    from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
-    from cod3s.signatures import random_code
     from cod3s.signatures.signer import encode_sentences
 
     statistics = BinStatistics(numbers(bits, "--bits"))
-    chosen = load_encoder(encoder)
-    code = random_code(statistics.lengths[0], chosen.dim, seed)
+    chosen = cod3s.load_encoder(encoder)
+    code = cod3s.random_code(statistics.lengths[0], chosen.dim, seed)
     with progress("encoding", None) as advance:
         for block, vectors in encode_sentences(chosen, read_sentences(sentences, column), advance):
             statistics.add(block, code.sign(vectors))
@@ -129,10 +125,9 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
-    from cod3s.bins import open_bins
 
     path, signature = _file_and_signature(first, second, bins)
-    with open_bins(path) as file:
+    with cod3s.open_bins(path) as file:
         bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
         neighbours = file.neighbours(signature)
         facts = file.facts
@@ -163,12 +158,11 @@ def tree(
     json: JsonOption = False,
 ) -> None:
     """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
-    from cod3s.bins import open_bins
 
     if (file is None) == (bins is None):
         problem = "no bins file was given" if file is None else "the bins file was given twice"
         raise UsageError(problem, hint="cod3s bins tree bins.sqlite")
-    with open_bins(file or bins or Path()) as opened:
+    with cod3s.open_bins(file or bins or Path()) as opened:
         nodes = list(opened.tree(depth, root))
     if json:
         for node in nodes:
@@ -210,7 +204,6 @@ def reword(
     above it that has an answer.
     """
     require("pyarrow", "corpus")
-    from cod3s.files.disk import require_new, require_own
 
     require_own(output, "bundle.json")
     require_new(output, force)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
 from cod3s.errors import UsageError
+from cod3s.files.disk import require_new
 from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
@@ -66,14 +68,12 @@ def train(
     """
     from cod3s.critic.examples import corpus_examples
     from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
-    from cod3s.decode.generator import load
     from cod3s.decode.plausibility import save_critic
-    from cod3s.files.disk import require_new
 
     if corpus is None and not questions and not verdicts and not seen:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     require_new(output, force)
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     names = _feature_names(features, generator.facts)
     examples = _read_examples(questions or [], verdicts or [], seen or [])
     if corpus is not None:
@@ -169,9 +169,8 @@ def score(
     Pairs are scored as they come in, and printed in the same order: probability, source, target. With --json, each
     row is printed with all its fields and `plausibility`.
     """
-    from cod3s.decode.generator import load
 
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     generator.require_relation(relation)
     judge = generator.judge.thorough
     rows = _read_pairs(file, source_field, target_field, relation)
@@ -212,7 +211,6 @@ def attach(
     """Add a critic to a bundle, which ranks its answers with it from then on."""
     from cod3s.bundle import read_facts, write_facts
     from cod3s.decode.plausibility import load_critic, save_critic
-    from cod3s.files.disk import require_new
 
     facts, loaded = read_facts(bundle), load_critic(critic)
     require_new(bundle / "critic", force)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import open_text
 from cod3s.options import find_name
 
 if TYPE_CHECKING:
@@ -74,11 +76,10 @@ def diversify(
     Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. The cost is printed on stderr at the end.
     """
     from cod3s.asking import CompletionServer
-    from cod3s.asking import diversify as ask_until_different
 
     find_name("API", api, _APIS)
     prices = _read_prices(price)
-    answers = ask_until_different(
+    answers = cod3s.diversify(
         CompletionServer(
             server,
             model,
@@ -111,8 +112,6 @@ def diversify(
 
 
 def _read_prompt(prompt: str) -> str:
-    from cod3s.files.disk import open_text
-
     text = prompt
     if prompt == "-":
         with open_text(Path("-")) as stream:

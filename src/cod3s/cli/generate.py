@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig
-from cod3s.decode.systems import ENGINE_SYSTEMS
+from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig, find_preset
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
+from cod3s.files.tables import read_sentences
 from cod3s.records import Answer, AnswerMade, AnswerSet, StageStarted, figure_of
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.bulk import Job
-    from cod3s.decode.generator import Generator
 
 _SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
 _MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1], "rerank_sentences", "seed")
@@ -107,10 +108,6 @@ def generate(
     best-fitting bin first, and one-stage systems the best score.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
-    from cod3s.decode.decode_config import find_preset
-    from cod3s.decode.generator import load
-    from cod3s.decode.systems import find_system
-
     sources = sources or []
     streamed = input is not None or "-" in sources
     if column and not streamed:
@@ -125,7 +122,7 @@ def generate(
     config = find_preset(preset).with_values(**options)
     announce_many(config.k)
     with live_text(OPENING):
-        generator = load(bundle)
+        generator = cod3s.load(bundle)
         chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     if chosen and options.get("k", len(chosen)) != len(chosen):
         say(f"there are as many answers as bins that you named ({len(chosen)}), not k ({config.k})")
@@ -210,8 +207,6 @@ def read_texts(
     texts: Sequence[str], input: Path | None, column: str | None, skipped: Progress = lambda _lines: None
 ) -> Iterator[str]:
     """The texts of the command line, then those of `input`; - stands for the lines of standard input."""
-    from cod3s.files.tables import read_sentences
-
     for text in texts:
         yield from read_sentences(Path(text), column, skipped) if text == "-" else [text]
     if input:
@@ -219,7 +214,7 @@ def read_texts(
 
 
 def _watched(
-    generator: "Generator",
+    generator: "cod3s.Generator",
     sources: Iterable[tuple[str, list[str] | None]],
     relation: str,
     system: str,

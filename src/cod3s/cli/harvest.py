@@ -11,6 +11,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import ForceOption, JsonOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import require_new
 
 if TYPE_CHECKING:
     from cod3s.harvest import Summary
@@ -58,7 +59,6 @@ def harvest(
         )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
-    from cod3s.files.disk import require_new
     from cod3s.harvest import Limits
     from cod3s.harvest import harvest as harvest_files
 

@@ -11,6 +11,7 @@ from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import open_text
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ def new(
     What you set here, such as the exclusion rule, cannot be changed later. The admin token is printed only once.
     """
     require_judge()
-    from cod3s.files.disk import open_text
     from cod3s.judge.study.design import INSTRUCTIONS, Design, make_study
     from cod3s.judge.study.folder import Exclusion
 

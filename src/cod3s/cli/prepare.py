@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import JsonOption, Options, takes_options
 from cod3s.corpus.prepare_config import PrepareConfig
@@ -49,11 +50,10 @@ def prepare(
     is refused.
     """
     require_all("corpus", "pyarrow", "duckdb")
-    from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
     from cod3s.corpus.manifest import remarks_on_splits
 
-    manifest, made = prepare_corpus(
+    manifest, made = cod3s.prepare(
         pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
     if not made:

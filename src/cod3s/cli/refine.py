@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, training_progress
 from cod3s.cli.parameters import AnswersOption, ForceOption, JsonOption, Options, VerdictsOption, takes_options
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import UsageError, require_all
+from cod3s.files.disk import require_new, require_own
 
 
 @takes_options(RefineConfig)
@@ -35,8 +37,6 @@ def refine(
     from cod3s.critic.examples import answer_examples, verdict_examples
     from cod3s.critic.refining import refine as learn
     from cod3s.critic.refining import write_refined
-    from cod3s.decode.generator import load
-    from cod3s.files.disk import require_new, require_own
 
     if not answers and not verdicts:
         raise UsageError("there is nothing to learn from", hint="give --answers, --verdicts or both")
@@ -46,7 +46,7 @@ def refine(
         raise UsageError("a bundle cannot be refined in place", hint="choose another folder for the output")
     require_new(output, force)
     work = work or output.with_name(f"{output.name}.work")
-    generator = load(folder)
+    generator = cod3s.load(folder)
     config = RefineConfig(**options)
     examples = [
         *(example for path in answers or () for example in answer_examples(path)),

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import say
 from cod3s.cli.parameters import ForceOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import require_new
 
 
 def remember(
@@ -34,11 +36,9 @@ def remember(
     """
     from cod3s.bundle import read_facts, write_facts
     from cod3s.critic.examples import answer_examples
-    from cod3s.decode.generator import load
     from cod3s.decode.known_answers import FOLDER, save_known
-    from cod3s.files.disk import require_new
 
-    facts, generator = read_facts(bundle), load(bundle)
+    facts, generator = read_facts(bundle), cod3s.load(bundle)
     require_new(bundle / FOLDER, force)
     known: dict[str, dict[str, list[str]]] = {}
     for pair in (example.pair for path in answers for example in answer_examples(path)):

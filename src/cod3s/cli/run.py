@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.generate import announce_many
 from cod3s.cli.output import OPENING, live_text, say
 from cod3s.cli.parameters import BundleOption
@@ -16,9 +17,6 @@ from cod3s.decode.decode_config import MAX_K
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.files.disk import open_text
 from cod3s.records import AnswerMade, AnswerSet, Event, StageStarted
-
-if TYPE_CHECKING:
-    from cod3s.decode.generator import Generator
 
 _HELP = """\
 a sentence         get answers to it
@@ -39,11 +37,10 @@ def run(
     Lines that start with a colon are commands; :help lists them.
     With a pipe as input, only the answers are printed.
     """
-    from cod3s.decode.generator import load
 
     announce_many(k)
     with live_text(OPENING):
-        generator = load(bundle)
+        generator = cod3s.load(bundle)
     conversation = Conversation(generator, relation or next(iter(generator.facts.relations)), k)
     generator.require_relation(conversation.relation)
     for line in _lines_for(conversation):
@@ -72,7 +69,7 @@ def _lines_for(conversation: "Conversation") -> Iterator[str]:
 class Conversation:
     """What the next sentence is answered with."""
 
-    generator: "Generator"
+    generator: "cod3s.Generator"
     relation: str
     k: int
     like: str = ""

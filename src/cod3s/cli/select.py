@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, progress, say
 from cod3s.cli.parameters import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
 from cod3s.errors import FileFormatError, UsageError
@@ -76,19 +77,17 @@ def select(
 
     Without --score-field, the order of the file is the ranking. --json prints a selection per group instead.
     """
-    from cod3s.encode import load_encoder
-    from cod3s.selection import select as select_candidates
     from cod3s.selection.groups import open_candidates, read_groups
 
     if score_with and score_field:
         raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
     choose = partial(
-        select_candidates,
+        cod3s.select,
         k=k,
         method=method,
         min_hamming=min_hamming,
         bits=bits,
-        encoder=load_encoder(encoder),
+        encoder=cod3s.load_encoder(encoder),
         seed=seed,
         score_weight=score_weight,
         strict=strict,
@@ -121,12 +120,11 @@ def _critic_scores(
     table: "Table", bundle: Path | None, relation: str, source_field: str
 ) -> Callable[["Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
-    from cod3s.decode.generator import load
     from cod3s.decode.pair_likelihoods import Pair
     from cod3s.decode.request import check_source
 
     source = table.text(source_field)
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     generator.require_relation(relation)
     judge = generator.judge.thorough
 

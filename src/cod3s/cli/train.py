@@ -1,5 +1,6 @@
 """`cod3s train`, `export`, `info`: from a prepared corpus to a bundle."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,8 @@ import typer
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import ForceOption, JsonOption, Options, numbers, takes_options
 from cod3s.errors import require, require_all
-from cod3s.train.config import TrainConfig
+from cod3s.files.disk import existing_file, require_new, require_own
+from cod3s.train.config import DEFAULT_INIT, TrainConfig, find_preset, parse_corpora, parse_roles
 
 PresetOption = Annotated[
     str | None,
@@ -45,7 +47,6 @@ def train(
     if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
-    from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run_folder import FINISHED
 
     preset = preset or _preset_for(options.get("init"))
@@ -77,7 +78,6 @@ def _preset_for(init: str | None) -> str:
     """The preset for a pretrained model: causal language models are trained differently from seq2seq models."""
     from cod3s.bundle import is_bundle
     from cod3s.model.causal import is_causal
-    from cod3s.train.config import DEFAULT_INIT
 
     causal = init in (None, DEFAULT_INIT) or is_causal(init) or is_bundle(Path(init))
     return "causal" if causal else "pretrained"
@@ -115,7 +115,6 @@ def export(
     _require_training()
     from cod3s.bundle import NAME, sizes
     from cod3s.export.bundle_writer import export as export_run
-    from cod3s.files.disk import existing_file, require_new, require_own
 
     require_own(output, NAME)
     require_new(output, force)
@@ -143,8 +142,6 @@ def info(
     json: JsonOption = False,
 ) -> None:
     """Describe a bundle, and check that its files are unchanged since the export."""
-    from dataclasses import asdict
-
     from cod3s.bundle import default_bundle, read_facts, sizes, verify
     from cod3s.decode.known_answers import load_known
 
