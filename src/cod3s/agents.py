@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cod3s import __version__
+import cod3s
 from cod3s.errors import Cod3sError, require
 
 MOST_ANSWERS = 30
@@ -29,16 +29,14 @@ def make_server(bundle: Path | None = None) -> Any:
     exceptions = require("mcp.server.mcpserver.exceptions", "mcp")
     server = sdk.MCPServer(
         "cod3s",
-        version=__version__,
+        version=cod3s.__version__,
         instructions="Answers that mean different things: generate them, select them from candidates, or compare "
         "sentences by their signatures.",
     )
 
     @cache
     def generator() -> Any:
-        from cod3s.decode.generator import load
-
-        return load(bundle)
+        return cod3s.load(bundle)
 
     def generate(
         source: Annotated[str, Field(max_length=MOST_CHARACTERS, description="A sentence, such as a cause.")],
@@ -57,19 +55,15 @@ def make_server(bundle: Path | None = None) -> Any:
         ] = None,
     ) -> dict[str, Any]:
         """Keep k of the candidates so that they mean different things."""
-        from cod3s.selection import select as choose
-
-        return choose(candidates, k, scores=scores).to_dict()
+        return cod3s.select(candidates, k, scores=scores).to_dict()
 
     def sign(
         sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
         bits: Annotated[int, Field(ge=1, le=256, description="Bits per signature.")] = 128,
     ) -> dict[str, Any]:
         """Sign sentences; for up to 50 of them, also report how far apart each pair is."""
-        from cod3s.signatures.signer import sign as sign_sentences
-
         with_pairs = len(sentences) <= MOST_COMPARED
-        return asdict(sign_sentences(sentences, encoder="static", bits=bits, with_pairs=with_pairs))
+        return asdict(cod3s.sign(sentences, encoder="static", bits=bits, with_pairs=with_pairs))
 
     def explained(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         @wraps(tool)

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 AgainstOption = Annotated[
     Path | None, typer.Option(help="Compare with the record of an earlier run; exit 1 if a ratio fell too far.")
 ]
-FallOption = Annotated[
-    float, typer.Option(min=0, max=1, help="How far a ratio may fall, as a share of itself.", show_default=True)
-]
+FallOption = Annotated[float, typer.Option(min=0, max=1, help="How far a ratio may fall, as a share of itself.")]
 
 
 def encode(
@@ -56,7 +54,7 @@ def encode(
     if not texts:
         raise Cod3sError(f"{input} contains no sentences")
     opened = [cod3s.load_encoder(name) for name in encoder]
-    machine = _looked_at(None)
+    machine = _check_machine(None)
     with progress("rounds", rounds * len(opened)) as advance:
         speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
@@ -114,7 +112,7 @@ def decode(
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth, growth_cases
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
 
-    machine = _looked_at(threads)
+    machine = _check_machine(threads)
     threads = machine.threads
     config = DEFAULT.with_values(
         k=k, beam=PAPER.beam, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi"
@@ -170,7 +168,7 @@ def train(
     require("transformers", "train")
     from cod3s.bench.training import bench_training
 
-    machine = _looked_at(threads)
+    machine = _check_machine(threads)
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     changed = {"batch_tokens": batch_tokens} if batch_tokens else {}
@@ -209,7 +207,7 @@ def _print_training(speeds: "list[TrainingSpeed]", sizes: dict[str, int], busy: 
     print_table("Training steps", columns, rows, settings)
 
 
-def _looked_at(threads: int | None) -> "Machine":
+def _check_machine(threads: int | None) -> "Machine":
     """The state of the machine before the benchmark, with a remark if it is busy."""
     from cod3s.bench.baseline import look_at_machine
 

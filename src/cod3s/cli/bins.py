@@ -125,7 +125,6 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
-
     path, signature = _file_and_signature(first, second, bins)
     with cod3s.open_bins(path) as file:
         bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
@@ -158,7 +157,6 @@ def tree(
     json: JsonOption = False,
 ) -> None:
     """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
-
     if (file is None) == (bins is None):
         problem = "no bins file was given" if file is None else "the bins file was given twice"
         raise UsageError(problem, hint="cod3s bins tree bins.sqlite")

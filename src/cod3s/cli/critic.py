@@ -169,7 +169,6 @@ def score(
     Pairs are scored as they come in, and printed in the same order: probability, source, target. With --json, each
     row is printed with all its fields and `plausibility`.
     """
-
     generator = cod3s.load(bundle)
     generator.require_relation(relation)
     judge = generator.judge.thorough

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -42,44 +43,28 @@ InputOption = Annotated[
 PresetOption = Annotated[
     str, typer.Option(help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
 ]
+_bins_option = partial(typer.Option, rich_help_panel="Stage 1: which bins")
 SignatureOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Write in this bin instead of inferred ones; repeatable.", rich_help_panel="Stage 1: which bins"
-    ),
+    list[str] | None, _bins_option(help="Write in this bin instead of inferred ones; repeatable.")
 ]
-LikeOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"),
-]
-_MANY_SOURCES = "Many sources"
+LikeOption = Annotated[list[str] | None, _bins_option(help="Write in the bin of this sentence; repeatable.")]
 VerboseOption = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."),
 ]
+_bulk_option = partial(typer.Option, rich_help_panel="Many sources")
 OutputOption = Annotated[
     str | None,
-    typer.Option(
+    _bulk_option(
         "--output",
         "-o",
         help="Write the answers as JSON lines to shards in this folder (also s3:// or gs://); a rerun continues.",
-        rich_help_panel=_MANY_SOURCES,
     ),
 ]
-EngineOption = Annotated[
-    Literal["local", "ray"],
-    typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
-]
-WorkersOption = Annotated[
-    int, typer.Option(min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
-]
+EngineOption = Annotated[Literal["local", "ray"], _bulk_option(help="Run on this machine or on a Ray cluster.")]
+WorkersOption = Annotated[int, _bulk_option(min=1, help="Ray actors, each with one core.")]
 ShardOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Sources per shard; a stopped run loses at most one shard per worker.",
-        rich_help_panel=_MANY_SOURCES,
-    ),
+    int, _bulk_option(min=1, help="Sources per shard; a stopped run loses at most one shard per worker.")
 ]
 
 

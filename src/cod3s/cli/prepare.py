@@ -1,6 +1,7 @@
 """`cod3s prepare`: pairs → a corpus folder of signed training shards."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -14,7 +15,6 @@ from cod3s.errors import require_all
 if TYPE_CHECKING:
     from cod3s.corpus.manifest import Manifest
 
-_WHERE = "Where it runs"
 PairsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -23,15 +23,10 @@ PairsArgument = Annotated[
     ),
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
-EngineOption = Annotated[
-    Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel=_WHERE)
-]
-WorkersOption = Annotated[
-    int, typer.Option(min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
-]
-MemoryOption = Annotated[
-    str, typer.Option(help="Memory for sorting; the rest spills to disk.", rich_help_panel=_WHERE)
-]
+_run_option = partial(typer.Option, rich_help_panel="Where it runs")
+EngineOption = Annotated[Literal["local", "ray"], _run_option(help="Run on this machine or on a Ray cluster.")]
+WorkersOption = Annotated[int, _run_option(min=1, help="Ray actors, each with an encoder.")]
+MemoryOption = Annotated[str, _run_option(help="Memory for sorting; the rest spills to disk.")]
 
 
 @takes_options(PrepareConfig)

@@ -37,7 +37,6 @@ def run(
     Lines that start with a colon are commands; :help lists them.
     With a pipe as input, only the answers are printed.
     """
-
     announce_many(k)
     with live_text(OPENING):
         generator = cod3s.load(bundle)

@@ -142,13 +142,13 @@ def _critic_scores(
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
     """Pass the groups on, with a remark when a value appears again: only adjacent records form a group."""
     seen: set[int] = set()
-    told = False
+    remarked = False
     for group in groups:
         number = hash(str(group.value))
-        if group_by is not None and number in seen and not told:
+        if group_by is not None and number in seen and not remarked:
             line = group.candidates[0].row.line
             say(f"{group_by} {group.value!r} appears again in line {line}: sort by it to get one group per value")
-            told = True
+            remarked = True
         if len(seen) < _MOST_REMEMBERED:
             seen.add(number)
         yield group
