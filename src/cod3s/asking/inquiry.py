@@ -74,7 +74,7 @@ class Inquiry:
         """One text per bin, in the order in which the bins were first seen."""
         return [self._texts[row] for row in keep_apart(self._packed, self._rule).kept]
 
-    def hear(self, reply: Answered | Failed, strategy: str = "resample", tokens: Tokens | None = None) -> int:
+    def hear(self, reply: Answered | Failed, strategy: str, tokens: Tokens | None) -> int:
         """Add the reply of a call and the tokens spent so far; returns the number of new bins."""
         self._strategies.append(strategy)
         self.tokens = tokens

@@ -114,7 +114,7 @@ def _count(text: str) -> int:
 
 
 def _with_stages_shown(events: Iterator[Event]) -> Iterator[Event]:
-    """The events but for stages, which the terminal shows until the next event is there."""
+    """The events except stages, which the terminal shows until the next event comes."""
     with live_text(OPENING):
         event = next(events, None)
     while event is not None:

@@ -157,7 +157,7 @@ def _open_source(
 
 
 def check_method(method: str) -> str:
-    """`method` itself if it is one of METHODS; else a clear error."""
+    """`method`, or an error if it is not one of METHODS."""
     return find_name("method", method, METHODS)
 
 
