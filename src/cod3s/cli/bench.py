@@ -53,10 +53,10 @@ def encode(
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:
         raise Cod3sError(f"{input} contains no sentences")
-    opened = [cod3s.load_encoder(name) for name in encoder]
+    encoders = [cod3s.load_encoder(name) for name in encoder]
     machine = _check_machine(None)
-    with progress("rounds", rounds * len(opened)) as advance:
-        speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
+    with progress("rounds", rounds * len(encoders)) as advance:
+        speeds = bench_encoders(encoders, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
         "sentences": len(texts),
         "rounds": rounds,

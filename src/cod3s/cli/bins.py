@@ -53,11 +53,11 @@ def build(
 
     require_other(output, [sentences])
     require_new(output, force)
-    chosen = cod3s.load_encoder(encoder)
-    hashing = open_code(code, chosen, bits, seed)
+    loaded = cod3s.load_encoder(encoder)
+    opened_code = open_code(code, loaded, bits, seed)
     with progress("encoding", None) as advance:
-        stream = encode_sentences(chosen, read_sentences(sentences, column), advance)
-        cod3s.build_bins(output, stream, hashing, chosen.id, samples=samples, seed=seed)
+        stream = encode_sentences(loaded, read_sentences(sentences, column), advance)
+        cod3s.build_bins(output, stream, opened_code, loaded.id, samples=samples, seed=seed)
     with cod3s.open_bins(output) as file:
         record = {"file": str(output), "populated": file.populated, **asdict(file.facts)}
     if json:
@@ -82,16 +82,16 @@ def stats(
     from cod3s.signatures.signer import encode_sentences
 
     statistics = BinStatistics(numbers(bits, "--bits"))
-    chosen = cod3s.load_encoder(encoder)
-    code = cod3s.random_code(statistics.lengths[0], chosen.dim, seed)
+    loaded = cod3s.load_encoder(encoder)
+    code = cod3s.random_code(statistics.lengths[0], loaded.dim, seed)
     with progress("encoding", None) as advance:
-        for block, vectors in encode_sentences(chosen, read_sentences(sentences, column), advance):
+        for block, vectors in encode_sentences(loaded, read_sentences(sentences, column), advance):
             statistics.add(block, code.sign(vectors))
     rows = [asdict(row) for row in statistics.rows()]
     if sts:
-        for row, rho in zip(rows, _correlations(sts, chosen, statistics.lengths, seed), strict=True):
+        for row, rho in zip(rows, _correlations(sts, loaded, statistics.lengths, seed), strict=True):
             row["rho"] = rho
-    settings = {"encoder": chosen.id, "code": "random", "seed": seed, "sentences": statistics.sentences}
+    settings = {"encoder": loaded.id, "code": "random", "seed": seed, "sentences": statistics.sentences}
     if json:
         print_json({"settings": settings, "rows": rows})
         return

@@ -176,8 +176,8 @@ def score(
     with progress("pairs", None) as advance:
         while block := list(islice(rows, _BLOCK)):
             pairs = [pair for _, pair in block]
-            for named in {pair.relation for pair in pairs}:
-                generator.require_relation(named)
+            for name in {pair.relation for pair in pairs}:
+                generator.require_relation(name)
             for (record, pair), probability in zip(block, judge(pairs).tolist(), strict=True):
                 if json:
                     print_json({**record, "relation": pair.relation, "plausibility": probability})
@@ -198,8 +198,8 @@ def _read_pairs(
         source, target = table.text(source_field), table.text(target_field)
         for row in table:
             record = row.record if table.kind == "jsonl" else dict(zip(table.header, row.record, strict=True))
-            named = record.get("relation") or relation
-            yield record, Pair(str(named), check_source(source(row)), check_source(target(row)))
+            name = str(record.get("relation") or relation)
+            yield record, Pair(name, check_source(source(row)), check_source(target(row)))
 
 
 def attach(

@@ -108,19 +108,19 @@ def generate(
     announce_many(config.k)
     with live_text(OPENING):
         generator = cod3s.load(bundle)
-        chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
-    if chosen and options.get("k", len(chosen)) != len(chosen):
-        say(f"there are as many answers as bins that you named ({len(chosen)}), not k ({config.k})")
+        signatures = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
+    if signatures and options.get("k", len(signatures)) != len(signatures):
+        say(f"there are as many answers as bins that you named ({len(signatures)}), not k ({config.k})")
     skipped: list[int] = []
     texts = read_texts(sources, input, column, skipped.append)
     if output is not None:
         require("pyarrow", "corpus")
         from cod3s.bulk import Job
 
-        job = Job(relation, bundle, system, config, tuple(chosen) if chosen else None)
+        job = Job(relation, bundle, system, config, tuple(signatures) if signatures else None)
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
-    requests = ((source, chosen) for source in texts)
+    requests = ((source, signatures) for source in texts)
     if sys.stderr.isatty() and not streamed:
         watched = _watched(generator, requests, relation, system, config)
         answered = _print_all(watched, lambda _done: None, json, verbose)
@@ -206,11 +206,11 @@ def _watched(
     config: DecodeConfig,
 ) -> Iterator[AnswerSet]:
     """The answers to each source; while it is answered, the terminal shows the stage and the answers so far."""
-    for source, chosen in sources:
+    for source, signatures in sources:
         shown = [OPENING]
         with live_text(OPENING) as show:
             for event in generator.stream(
-                source, relation, system=system, options=config, signatures=chosen, stages=True
+                source, relation, system=system, options=config, signatures=signatures, stages=True
             ):
                 if isinstance(event, StageStarted):
                     shown[-1] = f"{event} …"
@@ -284,5 +284,5 @@ def _order(answers: AnswerSet) -> str:
         return "order: best score first\n"
     if answers[0].signature_rank is None and not answers[0].known_for:
         return "order: that of the bins that you named\n"
-    chosen = float(answers.settings["bins_per_answer"] or 0) > 1  # among more bins than answers
-    return f"order: {'best first, each unlike those above it' if chosen else 'best-fitting bin first'}\n"
+    from_more_bins = float(answers.settings["bins_per_answer"] or 0) > 1
+    return f"order: {'best first, each unlike those above it' if from_more_bins else 'best-fitting bin first'}\n"

@@ -82,8 +82,8 @@ def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[...,
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():
-            named = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            parameters += derived if parameter.name == _PARAMETER else [named]
+            keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += derived if parameter.name == _PARAMETER else [keyword]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run

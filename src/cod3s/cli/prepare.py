@@ -48,10 +48,10 @@ def prepare(
     from cod3s.corpus.engines import find_engine
     from cod3s.corpus.manifest import remarks_on_splits
 
-    manifest, made = cod3s.prepare(
+    manifest, is_new = cod3s.prepare(
         pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
-    if not made:
+    if not is_new:
         say(f"{output} is finished: nothing to do")
     for remark in remarks_on_splits(manifest):
         say(remark)

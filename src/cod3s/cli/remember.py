@@ -46,6 +46,6 @@ def remember(
         known.setdefault(pair.source, {}).setdefault(pair.relation, []).append(pair.target)
     if not known:
         raise UsageError("there are no answers to remember", hint="give a table with source, relation and target")
-    kept = save_known(bundle / FOLDER, known, generator.signer, most_alike)
+    count = save_known(bundle / FOLDER, known, generator.signer, most_alike)
     write_facts(bundle, replace(facts, known=FOLDER))
-    say(f"{bundle} now knows answers to {kept:,} sources")
+    say(f"{bundle} now knows answers to {count:,} sources")

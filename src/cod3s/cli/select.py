@@ -161,8 +161,8 @@ def _print_selection(
     record = asdict(selection)
     for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
-        whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
-        chosen |= {"line": row.line, "record": whole}
+        fields = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
+        chosen |= {"line": row.line, "record": fields}
         if more:
             chosen["duplicate_texts"] = _duplicates(group, selected)
     print_json({**({} if group_by is None else {"group": group.value}), **record})

@@ -51,9 +51,9 @@ def sign(
     sentences = list(read_texts(texts or [], input, column))
     if not sentences:
         raise UsageError("there are no sentences to sign", hint='for example: cod3s sign "It rained all day."')
-    chosen = cod3s.load_encoder(encoder)
+    loaded = cod3s.load_encoder(encoder)
     compared = len(sentences) <= _MAX_COMPARED
-    signed = cod3s.sign(sentences, encoder=chosen, code=open_code(code, chosen, bits, seed), with_pairs=compared)
+    signed = cod3s.sign(sentences, encoder=loaded, code=open_code(code, loaded, bits, seed), with_pairs=compared)
     if not compared:
         say(f"{len(sentences)} sentences: only up to {_MAX_COMPARED} are compared in pairs")
     if json:
@@ -96,14 +96,14 @@ def fit(
     find_name("learned code", kind, makers)
     require_own(output, "code.json")
     require_new(output, force)
-    chosen = cod3s.load_encoder(encoder)
+    loaded = cod3s.load_encoder(encoder)
     with progress("encoding", None) as advance:
-        vectors = embed_all(chosen, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
+        vectors = embed_all(loaded, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
     if not len(vectors):
         raise Cod3sError(f"there are no sentences in {sentences}")
     code = makers[kind](vectors, bits, seed)
-    code.save(output, chosen.id)
+    code.save(output, loaded.id)
     say(f"fitted a {kind} code of {bits} bits on {len(vectors)} sentences: {output}")
     if json:
-        record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": chosen.id}
+        record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": loaded.id}
         print_json({**record, "sentences": len(vectors)})

@@ -152,8 +152,8 @@ def _open_source(
     if vectors is not None:
         rows = check_vectors(vectors, count)
         return SignedVectors(rows, random_code(bits, rows.shape[1], seed)), "vectors"
-    opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    return Signer(opened, random_code(bits, opened.dim, seed)), opened.id
+    loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    return Signer(loaded, random_code(bits, loaded.dim, seed)), loaded.id
 
 
 def check_method(method: str) -> str:
