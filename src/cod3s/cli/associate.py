@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 def associate(
     bundle: Annotated[Path, typer.Argument(help="The bundle to teach.")],
-    corpus: Annotated[
-        Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its training pairs.")
-    ] = None,
+    corpus: Annotated[Path | None, typer.Argument(help="A folder made by `cod3s prepare`, to learn from.")] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(help="Good answers to learn from, too: tables with source, relation and target; repeatable."),

@@ -34,12 +34,8 @@ def encode(
     encoder: Annotated[
         list[str], typer.Option("--encoder", "-e", help="An encoder; repeatable. The first is the reference.")
     ] = ["sbert", "fast", "fast-int8", "static"],  # noqa: B006 - typer copies the default
-    sentences: Annotated[
-        int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")
-    ] = 2000,
-    input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Use the sentences of a file instead.")
-    ] = None,
+    sentences: Annotated[int, typer.Option("--sentences", "-n", min=1, help="How many made-up sentences.")] = 2000,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
@@ -95,9 +91,7 @@ def decode(
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
     k: Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Answers per source.")] = DEFAULT.k,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads on both sides; by default, all cores.")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads on both sides; default: all cores.")] = None,
     bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small shape and narrow beams; takes seconds.")] = False,
     against: AgainstOption = None,

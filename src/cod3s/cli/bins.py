@@ -30,9 +30,6 @@ from cod3s.text import settings_line
 if TYPE_CHECKING:
     from cod3s.encode import Encoder
 
-BinsArgument = Annotated[
-    Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
-]
 BinsOption = Annotated[Path | None, typer.Option(help="The bins file, if it is not the first argument.")]
 
 
@@ -115,7 +112,7 @@ def stats(
 
 
 def show(
-    first: Annotated[str, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")],
+    first: Annotated[str, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")],
     second: Annotated[
         str | None,
         typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
@@ -150,7 +147,7 @@ def show(
 
 
 def tree(
-    file: BinsArgument = None,
+    file: Annotated[Path | None, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")] = None,
     bins: BinsOption = None,
     depth: Annotated[int, typer.Option(min=0, help="How many bits deep to go.")] = 3,
     root: Annotated[str, typer.Option(help="Start at the node with these leading bits.")] = "",

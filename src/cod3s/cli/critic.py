@@ -153,9 +153,7 @@ def _print_fit(fitted: "Fit", settings: str) -> None:
 
 
 def score(
-    file: Annotated[
-        Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
-    ],
+    file: Annotated[Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target; - for stdin.")],
     relation: Annotated[
         str, typer.Option(help="How the targets relate to the sources, if a row has no field `relation`.")
     ] = "effect",

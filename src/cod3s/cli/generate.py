@@ -40,9 +40,7 @@ SystemOption = Annotated[
 InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
-PresetOption = Annotated[
-    str, typer.Option(help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
-]
+PresetOption = Annotated[str, typer.Option(help=f"Defaults for options you do not set: {' or '.join(PRESETS)}.")]
 _bins_option = partial(typer.Option, rich_help_panel="Stage 1: which bins")
 SignatureOption = Annotated[
     list[str] | None, _bins_option(help="Write in this bin instead of inferred ones; repeatable.")

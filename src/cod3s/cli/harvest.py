@@ -43,9 +43,7 @@ def harvest(
     errors: Annotated[
         Literal["strict", "replace"], typer.Option(help="What to do with bytes that are not UTF-8.")
     ] = "strict",
-    check: Annotated[
-        Path | None, typer.Option(help="Score the patterns on this labelled .jsonl file instead.")
-    ] = None,
+    check: Annotated[Path | None, typer.Option(help="Score the patterns on this labelled .jsonl instead.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -26,18 +26,14 @@ OutputsArgument = Annotated[
 
 def new(
     outputs: OutputsArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The study folder to create: a new or empty one.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create, new or empty.")],
     name: Annotated[str, typer.Option(help="The title that raters see; by default, the folder's name.")] = "",
     raters: Annotated[int, typer.Option(min=1, help="Raters per item; 4 in the paper.")] = 4,
     per_rater: Annotated[int, typer.Option(min=1, help="Items per rater, without checks.")] = 50,
     top: Annotated[
         list[str] | None, typer.Option(help="Rated answers per source: 3, or cod3s=10 for one system; repeatable.")
     ] = None,
-    copa: Annotated[
-        Path | None, typer.Option(help="Questions whose right and wrong alternatives are mixed in.")
-    ] = None,
+    copa: Annotated[Path | None, typer.Option(help="Questions whose alternatives are mixed in.")] = None,
     gold: Annotated[
         int | None, typer.Option(min=1, help="Number of questions; by default, those that the outputs answer.")
     ] = None,
@@ -50,9 +46,7 @@ def new(
         float | None,
         typer.Option(help="Exclude raters who score right alternatives less than this above wrong ones."),
     ] = None,
-    instructions: Annotated[
-        Path | None, typer.Option(help="Text that raters read first; there is a default.")
-    ] = None,
+    instructions: Annotated[Path | None, typer.Option(help="What raters read first; there is a default.")] = None,
     template: Annotated[
         list[str] | None,
         typer.Option(help='Statement of your own relation: "reply={source} {target}"; repeatable.'),

@@ -59,9 +59,7 @@ def select(
     source_field: Annotated[str, typer.Option(help="critic: field with the source of each candidate.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
-    format: Annotated[
-        str | None, typer.Option(help="jsonl, csv, tsv or lines, if the file name does not say.")
-    ] = None,
+    format: Annotated[str | None, typer.Option(help="jsonl, csv, tsv or lines, if the name does not say.")] = None,
     show_duplicates: DuplicatesOption = False,
     min_hamming: HammingOption = None,
     strict: Annotated[

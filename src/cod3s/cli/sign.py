@@ -32,9 +32,7 @@ _MAX_FITTED = 200_000  # sentences: more do not improve a code of 256 bits, they
 
 def sign(
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign, or - for stdin.")] = None,
-    input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
-    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="A file of sentences; - for stdin.")] = None,
     column: ColumnOption = None,
     bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",

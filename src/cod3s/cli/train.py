@@ -94,13 +94,11 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     quantization: Annotated[
-        str, typer.Option(help="int8, float32, or int6 (causal models: smaller on disk).")
+        str, typer.Option(help="int8, float32, or for causal models int6 (smaller).")
     ] = "int8",
     name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Licence for the model card.")] = "",
-    about: Annotated[
-        Path | None, typer.Option(help="A Markdown file for the model card: data, known weaknesses.")
-    ] = None,
+    about: Annotated[Path | None, typer.Option(help="Markdown file for the model card: data, weaknesses.")] = None,
     with_torch: Annotated[
         bool,
         typer.Option("--with-torch", help="Add float16 weights for torch, which the systems dbs and dpc need."),
@@ -136,9 +134,7 @@ def export(
 
 
 def info(
-    bundle: Annotated[
-        Path | None, typer.Argument(help="A bundle folder; by default, the one in the package.")
-    ] = None,
+    bundle: Annotated[Path | None, typer.Argument(help="A bundle; by default, the one in the package.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Describe a bundle, and check that its files are unchanged since the export."""
