@@ -55,8 +55,12 @@ def diversify(
     token_budget: TokenBudgetOption = None,
     samples: Annotated[int, typer.Option(min=1, help="Answers to request per call.")] = 4,
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per answer.")] = 64,
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="Higher samples more boldly.")] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sample the likeliest tokens with this share.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, help="Sampling temperature; higher is bolder.")
+    ] = 1.0,
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Sample from the likeliest tokens that sum to this probability.")
+    ] = 1.0,
     key_env: KeyOption = _KEY_VARIABLE,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a reply.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="Retries of a failed call.")] = 3,

@@ -46,7 +46,7 @@ def new(
         float | None,
         typer.Option(help="Exclude raters who score right alternatives less than this above wrong ones."),
     ] = None,
-    instructions: Annotated[Path | None, typer.Option(help="What raters read first; there is a default.")] = None,
+    instructions: Annotated[Path | None, typer.Option(help="A file with what raters read first.")] = None,
     template: Annotated[
         list[str] | None,
         typer.Option(help='Statement of your own relation: "reply={source} {target}"; repeatable.'),

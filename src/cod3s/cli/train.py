@@ -15,7 +15,7 @@ from cod3s.train.config import DEFAULT_INIT, TrainConfig, find_preset, parse_cor
 PresetOption = Annotated[
     str | None,
     typer.Option(
-        help="Defaults for options that are not given: causal (unless you name one), paper, small, pretrained "
+        help="Defaults for options you do not set: causal (unless you name one), paper, small, pretrained "
         "(a seq2seq model that --init names), tiny, and default (how the package's bundle began)."
     ),
 ]
@@ -40,7 +40,7 @@ def train(
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
     Unless you say otherwise, training starts from the language model in the package.
-    Options that are not given come from the preset; the defaults shown are those of `causal`.
+    Options you do not set come from the preset; the defaults shown are those of `causal`.
     Use --resume to continue a run that was killed; without it, a folder that holds a run is refused.
     """
     _require_training()
