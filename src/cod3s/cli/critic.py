@@ -40,7 +40,7 @@ ThoroughOption = Annotated[
     int,
     typer.Option(
         min=0,
-        help="How many verdicts also fit the thorough weights, which score given pairs (`cod3s critic score`, "
+        help="How many verdicts to fit the thorough weights on, which score given pairs (`cod3s critic score`, "
         "`cod3s select`); 0 for none.",
     ),
 ]
@@ -63,8 +63,8 @@ def train(
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
     Each data set has the same weight, except that verdicts weigh as much as ten others. Figures are by
-    cross-validation, with all alternatives of a question and all answers to a source in the same fold. The answers
-    that the bundle knows to a source itself are ignored.
+    cross-validation, with all alternatives of a question and all answers to a source in the same fold. Answers
+    that the bundle knows for the very same source are ignored.
     """
     from cod3s.critic.examples import corpus_examples
     from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
