@@ -16,7 +16,7 @@ from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig, find_preset
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.files.tables import read_sentences
-from cod3s.records import Answer, AnswerMade, AnswerSet, StageStarted, figure_of
+from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted, figure_of
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
@@ -118,11 +118,13 @@ def generate(
         job = Job(relation, bundle, system, config, tuple(signatures) if signatures else None)
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
-    requests = ((source, signatures) for source in texts)
     if sys.stderr.isatty() and not streamed:
-        watched = _watched(generator, requests, relation, system, config)
-        answered = _print_all(watched, lambda _done: None, json, verbose)
+        stream = partial(
+            generator.stream, relation=relation, system=system, options=config, signatures=signatures, stages=True
+        )
+        answered = _print_all(_watched(texts, stream), lambda _done: None, json, verbose)
     else:
+        requests = ((text, signatures) for text in texts)
         with progress("sources", None) as advance:
             answers = generator.generate_many(requests, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
@@ -196,20 +198,12 @@ def read_texts(
         yield from read_sentences(input, column, skipped)
 
 
-def _watched(
-    generator: "cod3s.Generator",
-    sources: Iterable[tuple[str, list[str] | None]],
-    relation: str,
-    system: str,
-    config: DecodeConfig,
-) -> Iterator[AnswerSet]:
+def _watched(sources: Iterable[str], stream: Callable[[str], Iterator[Event]]) -> Iterator[AnswerSet]:
     """The answers to each source; while it is answered, the terminal shows the stage and the answers so far."""
-    for source, signatures in sources:
+    for source in sources:
         shown = [OPENING]
         with live_text(OPENING) as show:
-            for event in generator.stream(
-                source, relation, system=system, options=config, signatures=signatures, stages=True
-            ):
+            for event in stream(source):
                 if isinstance(event, StageStarted):
                     shown[-1] = f"{event} …"
                 elif isinstance(event, AnswerMade):
