@@ -24,30 +24,23 @@ if TYPE_CHECKING:
     from cod3s.train.config import TrainConfig
 else:
     # The same names for Python itself; a test compares the two lists.
-    _HOME = {
-        "Answer": "cod3s.records",
-        "AnswerSet": "cod3s.records",
-        "Cod3sError": "cod3s.errors",
-        "Code": "cod3s.signatures",
-        "DecodeConfig": "cod3s.decode.decode_config",
-        "Generator": "cod3s.decode.generator",
-        "PrepareConfig": "cod3s.corpus",
-        "SignatureTokens": "cod3s.tokens.vocabulary",
-        "TrainConfig": "cod3s.train.config",
-        "TwoStage": "cod3s.decode.own_model",
-        "build_bins": "cod3s.bins",
-        "diversify": "cod3s.asking",
-        "diversify_async": "cod3s.asking",
-        "itq_code": "cod3s.signatures",
-        "load": "cod3s.decode.generator",
-        "load_encoder": "cod3s.encode",
-        "median_code": "cod3s.signatures",
-        "open_bins": "cod3s.bins",
-        "prepare": "cod3s.corpus",
-        "random_code": "cod3s.signatures",
-        "select": "cod3s.selection",
-        "sign": "cod3s.signatures.signer",
+    _NAMES = {
+        "cod3s.asking": ("diversify", "diversify_async"),
+        "cod3s.bins": ("build_bins", "open_bins"),
+        "cod3s.corpus": ("PrepareConfig", "prepare"),
+        "cod3s.decode.decode_config": ("DecodeConfig",),
+        "cod3s.decode.generator": ("Generator", "load"),
+        "cod3s.decode.own_model": ("TwoStage",),
+        "cod3s.encode": ("load_encoder",),
+        "cod3s.errors": ("Cod3sError",),
+        "cod3s.records": ("Answer", "AnswerSet"),
+        "cod3s.selection": ("select",),
+        "cod3s.signatures": ("Code", "itq_code", "median_code", "random_code"),
+        "cod3s.signatures.signer": ("sign",),
+        "cod3s.tokens.vocabulary": ("SignatureTokens",),
+        "cod3s.train.config": ("TrainConfig",),
     }
+    _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
     def __getattr__(name):
         from importlib import import_module

@@ -5,13 +5,13 @@ Sizes are limited, because an agent may send anything: a call that asks for more
 
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache, wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from cod3s import __version__
+import cod3s
 from cod3s.errors import Cod3sError, require
 
 MOST_ANSWERS = 30
@@ -20,6 +20,8 @@ MOST_SENTENCES = 200
 MOST_COMPARED = 50  # sentences; the number of pairs grows with the square
 MOST_CHARACTERS = 2000  # of a text
 
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+
 
 def make_server(bundle: Path | None = None) -> Any:
     """An MCP server with the three tools; the bundle is opened at the first `generate`."""
@@ -27,16 +29,14 @@ def make_server(bundle: Path | None = None) -> Any:
     exceptions = require("mcp.server.mcpserver.exceptions", "mcp")
     server = sdk.MCPServer(
         "cod3s",
-        version=__version__,
+        version=cod3s.__version__,
         instructions="Answers that mean different things: generate them, select them from candidates, or compare "
         "sentences by their signatures.",
     )
 
-    @lru_cache(maxsize=1)
+    @cache
     def generator() -> Any:
-        from cod3s.decode.generator import load
-
-        return load(bundle)
+        return cod3s.load(bundle)
 
     def generate(
         source: Annotated[str, Field(max_length=MOST_CHARACTERS, description="A sentence, such as a cause.")],
@@ -55,19 +55,15 @@ def make_server(bundle: Path | None = None) -> Any:
         ] = None,
     ) -> dict[str, Any]:
         """Keep k of the candidates so that they mean different things."""
-        from cod3s.selection import select as choose
-
-        return choose(candidates, k, scores=scores).to_dict()
+        return cod3s.select(candidates, k, scores=scores).to_dict()
 
     def sign(
         sentences: Annotated[list[Text], Field(min_length=1, max_length=MOST_SENTENCES)],
         bits: Annotated[int, Field(ge=1, le=256, description="Bits per signature.")] = 128,
     ) -> dict[str, Any]:
         """Sign sentences; for up to 50 of them, also report how far apart each pair is."""
-        from cod3s.signatures.signer import sign as sign_sentences
-
         with_pairs = len(sentences) <= MOST_COMPARED
-        return asdict(sign_sentences(sentences, encoder="static", bits=bits, with_pairs=with_pairs))
+        return asdict(cod3s.sign(sentences, encoder="static", bits=bits, with_pairs=with_pairs))
 
     def explained(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         @wraps(tool)
@@ -82,6 +78,3 @@ def make_server(bundle: Path | None = None) -> Any:
     for tool in (generate, select, sign):
         server.tool()(explained(tool))
     return server
-
-
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]

@@ -145,7 +145,7 @@ def find_name(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def check_seed(seed: int) -> int:
-    """`seed` itself if a generator of random numbers can take it."""
+    """`seed`, or an error if a generator of random numbers cannot take it."""
     if not 0 <= seed <= MAX_SEED:
         raise UsageError(f"the seed must be a whole number from 0 to {MAX_SEED}, not {seed}")
     return seed

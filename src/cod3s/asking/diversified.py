@@ -21,6 +21,10 @@ class Tokens:
     def total(self) -> int:
         return self.prompt + self.completion
 
+    def __add__(self, more: "Tokens") -> "Tokens":
+        estimated = self.estimated or more.estimated
+        return Tokens(self.prompt + more.prompt, self.completion + more.completion, estimated)
+
 
 @dataclass(frozen=True, repr=False)
 class Diversified(ResultSet[Selected]):

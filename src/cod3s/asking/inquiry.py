@@ -41,12 +41,12 @@ class Inquiry:
         self._method = check_method(method)  # fail now, not after all calls have been paid for
         self._min_hamming = min_hamming
         self._rule = default_min_hamming(bits) if min_hamming is None else min_hamming
-        opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
-        self._signer = Signer(opened, random_code(bits, opened.dim, seed))
+        loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self._signer = Signer(loaded, random_code(bits, loaded.dim, seed))
         self._texts: list[str] = []
         self._scores: list[float | None] = []
         self._calls_of_texts: list[int] = []
-        self._vectors: Vectors = np.zeros((0, opened.dim), np.float32)
+        self._vectors: Vectors = np.zeros((0, loaded.dim), np.float32)
         self._packed: Packed = np.zeros((0, (bits + 7) // 8), np.uint8)
         self._failures: list[Failed] = []
         self._failures_in_a_row = 0
@@ -74,7 +74,7 @@ class Inquiry:
         """One text per bin, in the order in which the bins were first seen."""
         return [self._texts[row] for row in keep_apart(self._packed, self._rule).kept]
 
-    def hear(self, reply: Answered | Failed, strategy: str = "resample", tokens: Tokens | None = None) -> int:
+    def hear(self, reply: Answered | Failed, strategy: str, tokens: Tokens | None) -> int:
         """Add the reply of a call and the tokens spent so far; returns the number of new bins."""
         self._strategies.append(strategy)
         self.tokens = tokens

@@ -40,7 +40,7 @@ def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> An
             value.close()  # or Python would warn that it was never awaited
         raise Cod3sError("the generator is asynchronous", hint="use `await cod3s.diversify_async(…)`")
     try:
-        pairs = [(value, None)] if isinstance(value, str) else _pairs(value)
+        pairs = _pairs(value)
     except TypeError as error:
         return Failed(f"the generator returned {error}; {_FORMS}")
     visible = [(text, score) for text, score in pairs if is_visible(text)]
@@ -58,8 +58,8 @@ def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> An
 def _pairs(value: Any) -> list[tuple[str, float | None]]:
     if value is None:
         return []
-    if _is_scored(value):
-        return [_scored(value)]
+    if isinstance(value, str) or _is_scored(value):
+        return [_pair(value)]
     if isinstance(value, bytes | dict) or not isinstance(value, Iterable):
         raise TypeError(type(value).__name__)
     return [_pair(item) for item in value]
@@ -68,9 +68,10 @@ def _pairs(value: Any) -> list[tuple[str, float | None]]:
 def _pair(item: Any) -> tuple[str, float | None]:
     if isinstance(item, str):
         return item, None
-    if _is_scored(item):
-        return _scored(item)
-    raise TypeError(f"a list with {type(item).__name__} in it")
+    if not _is_scored(item):
+        raise TypeError(f"a list with {type(item).__name__} in it")
+    text, score = item[0], float(item[1])
+    return text, score if isfinite(score) else None
 
 
 def _is_scored(value: Any) -> bool:
@@ -82,8 +83,3 @@ def _is_scored(value: Any) -> bool:
         and isinstance(value[1], Real)
         and not isinstance(value[1], bool)
     )
-
-
-def _scored(value: Any) -> tuple[str, float | None]:
-    number = float(value[1])
-    return value[0], number if isfinite(number) else None

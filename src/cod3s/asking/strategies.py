@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from cod3s.errors import UsageError
 from cod3s.options import find_name
@@ -34,12 +34,20 @@ class Call:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-class Strategy(Protocol):
-    """Plans calls, and learns how many texts and new bins each of them brought."""
+class Strategy:
+    """Plans each call, and may learn from the texts and new bins that it brought. This one repeats the prompt.
 
-    def plan(self, prompt: str, kept: list[str]) -> Call: ...
+    `completes`: the model continues a text and follows no instructions.
+    """
 
-    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None: ...
+    def __init__(self, name: str, completes: bool) -> None:
+        self.name, self._completes = name, completes
+
+    def plan(self, prompt: str, kept: list[str]) -> Call:
+        return Call(self.name, prompt)
+
+    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
+        pass
 
 
 def open_strategy(name: str, generate: Any) -> Strategy:
@@ -53,36 +61,18 @@ def open_strategy(name: str, generate: Any) -> Strategy:
         )
     completes = getattr(generate, "chat", True) is False
     if name == "auto":
-        return _Auto(
-            [_open(part, generate, completes) for part in _FIRST_TRIES if adjustable or part != "temperature"]
-        )
-    return _open(name, generate, completes)
-
-
-def _open(name: str, generate: Any, completes: bool) -> "_Single":
+        names = [part for part in _FIRST_TRIES if adjustable or part != "temperature"]
+        return _Auto(name, completes, [open_strategy(part, generate) for part in names])
     if name == "temperature":
         return _Temperature(name, completes, float(getattr(generate, "temperature", 1.0)))
     if name == "avoid":
         return _Avoid(name, completes)
     if name == "verbalized":
         return _Verbalized(name, completes, int(getattr(generate, "max_tokens", 0)))
-    return _Single(name, completes)
+    return Strategy(name, completes)
 
 
-class _Single:
-    """Sends the prompt as it is. `completes`: the model continues a text and follows no instructions."""
-
-    def __init__(self, name: str, completes: bool) -> None:
-        self.name, self._completes = name, completes
-
-    def plan(self, prompt: str, kept: list[str]) -> Call:
-        return Call(self.name, prompt)
-
-    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
-        pass
-
-
-class _Temperature(_Single):
+class _Temperature(Strategy):
     def __init__(self, name: str, completes: bool, temperature: float) -> None:
         super().__init__(name, completes)
         self._temperature = temperature
@@ -95,7 +85,7 @@ class _Temperature(_Single):
             self._temperature = max(self._temperature, min(self._temperature + _STEP, _HOTTEST))
 
 
-class _Avoid(_Single):
+class _Avoid(Strategy):
     def plan(self, prompt: str, kept: list[str]) -> Call:
         if not kept:
             return Call(self.name, prompt)
@@ -112,7 +102,7 @@ class _Avoid(_Single):
         return Call(self.name, request)
 
 
-class _Verbalized(_Single):
+class _Verbalized(Strategy):
     def __init__(self, name: str, completes: bool, max_tokens: int) -> None:
         super().__init__(name, completes)
         # One reply holds all answers, each with some words around it.
@@ -134,13 +124,14 @@ class _Verbalized(_Single):
         return Call(self.name, request, read=read_verbalized, settings=self._settings)
 
 
-class _Auto:
+class _Auto(Strategy):
     """Stay with a strategy while at least half of what it brings is new, and only then try the next one.
 
     When all have been tried, the best by new bins per token is used; older calls count less.
     """
 
-    def __init__(self, strategies: list[_Single]) -> None:
+    def __init__(self, name: str, completes: bool, strategies: list[Strategy]) -> None:
+        super().__init__(name, completes)
         self._strategies = {strategy.name: strategy for strategy in strategies}
         self._untried = list(self._strategies)
         self._gains: dict[str, float] = {}
@@ -162,6 +153,8 @@ class _Auto:
         self._strategies[name].learn(call, texts, new_bins, tokens)
 
 
+_LIST_OR_OBJECT = re.compile(r"[\[{]")
+_OBJECT_OR_STRING = re.compile(r'[{"]')  # a string is read as a whole, because it may hold a brace
 _FENCE = re.compile(r"```(?:\w+)?\s*(.*?)```", re.DOTALL)
 _PROBABILITY = r"(?:probability|prob|p)\s*[:=]?\s*"
 _TRAILING = re.compile(
@@ -179,26 +172,22 @@ def read_verbalized(reply: str) -> list[str]:
     fenced = _FENCE.search(reply)
     body = fenced[1] if fenced else reply
     answers = _json_answers(body) or _listed_answers(body)
-    ordered = sorted(
-        answers, key=lambda answer: -answer[1]
-    )  # stable: without probabilities, in their original order
-    return list(dict.fromkeys(text.strip() for text, _ in ordered if is_visible(text)))
+    answers.sort(key=lambda answer: -answer[1])  # stable: without probabilities, in their original order
+    return list(dict.fromkeys(text.strip() for text, _ in answers if is_visible(text)))
 
 
 def _json_answers(body: str) -> list[tuple[str, float]]:
-    """Every complete JSON object or string in the text; a list that breaks off gives those before the break."""
+    """The answers in every complete JSON list or object; a list that breaks off gives the objects before that."""
     decoder, answers = json.JSONDecoder(), []
-    position = body.find("[")
-    if position < 0:
-        position = body.find("{")
-    while 0 <= position < len(body):
+    start = re.search(r"\[", body) or re.search(r"{", body)
+    while start:
         try:
-            value, end = decoder.raw_decode(body, position)
+            value, end = decoder.raw_decode(body, start.start())
         except ValueError:
-            position = min((at for at in (body.find(mark, position + 1) for mark in '{"') if at > 0), default=-1)
-            continue
-        answers += _answers_in(value)
-        position = min((at for at in (body.find(mark, end) for mark in "[{") if at > 0), default=-1)
+            start = _OBJECT_OR_STRING.search(body, start.end())
+        else:
+            answers += _answers_in(value)
+            start = _LIST_OR_OBJECT.search(body, end)
     return answers
 
 

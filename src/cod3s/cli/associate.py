@@ -1,5 +1,6 @@
 """`cod3s associate`: teach a bundle what the vectors of sources say about their answers."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,29 +15,27 @@ if TYPE_CHECKING:
 
 
 def associate(
-    bundle: Annotated[Path, typer.Argument(help="The bundle that will know what goes with what.")],
-    corpus: Annotated[
-        Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its training pairs.")
-    ] = None,
+    bundle: Annotated[Path, typer.Argument(help="The bundle to teach.")],
+    corpus: Annotated[Path | None, typer.Argument(help="A folder made by `cod3s prepare`, to learn from.")] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(help="Good answers to learn from, too: tables with source, relation and target; repeatable."),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=1, help="Pairs per relation, of the corpus and of each table.")
+        int,
+        typer.Option(min=1, help="The maximum number of pairs per relation, from the corpus and from each table."),
     ] = 60_000,
-    seed: Annotated[int, seed_option("Seed of the pairs that are drawn, and of learning.")] = SEED,
+    seed: Annotated[int, seed_option("Seed for drawing pairs and for learning.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Teach a bundle what the vectors of sources say about their answers: minutes, most of them for embedding.
+    """Teach a bundle what the vectors of sources say about their answers.
 
     Two things are learned. A head per relation infers signatures from the source's vector, so that stage 1 needs
-    no language model (`--signature-search head`). An association says how well an answer goes with a source, which
-    a critic can weigh (`cod3s critic train`). Every twentieth pair is held out and measures both.
+    no language model (`--signature-search head`). An association says how well an answer goes with a source; a
+    critic can weigh it (`cod3s critic train`). Both are measured on every twentieth pair, which is held out.
+    It takes minutes, most of them for embedding.
     """
-    from dataclasses import asdict
-
     from cod3s.critic.associating import learn_associations
 
     with progress("sentences and steps", None) as advance:

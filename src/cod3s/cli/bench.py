@@ -1,17 +1,22 @@
 """`cod3s bench`: speed, side by side in the same run, as ratios."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.decode.decode_config import DEFAULT, MAX_K, PAPER
 from cod3s.errors import Cod3sError, require, require_all
+from cod3s.files.tables import read_sentences
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
+from cod3s.train.config import find_preset
 
 if TYPE_CHECKING:
     from cod3s.bench.baseline import Change, Machine
@@ -20,27 +25,17 @@ if TYPE_CHECKING:
     from cod3s.bench.training import TrainingSpeed
 
 AgainstOption = Annotated[
-    Path | None,
-    typer.Option("--against", help="Compare with the record of an earlier run; exit 1 if a ratio fell too far."),
+    Path | None, typer.Option(help="Compare with the record of an earlier run; exit 1 if a ratio fell too far.")
 ]
-FallOption = Annotated[
-    float,
-    typer.Option(
-        "--allow", min=0, max=1, help="How far a ratio may fall, as a share of itself.", show_default=True
-    ),
-]
+FallOption = Annotated[float, typer.Option(min=0, max=1, help="How far a ratio may fall, as a share of itself.")]
 
 
 def encode(
     encoder: Annotated[
-        list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable. The first is the reference.")
+        list[str], typer.Option("--encoder", "-e", help="An encoder; repeatable. The first is the reference.")
     ] = ["sbert", "fast", "fast-int8", "static"],  # noqa: B006 - typer copies the default
-    sentences: Annotated[
-        int, typer.Option("--sentences", "-n", min=1, help="Number of made-up sentences.")
-    ] = 2000,
-    input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Use the sentences of a file instead.")
-    ] = None,
+    sentences: Annotated[int, typer.Option("--sentences", "-n", min=1, help="How many made-up sentences.")] = 2000,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="Use sentences of a file instead.")] = None,
     column: ColumnOption = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per encoder.")] = 5,
     bits: BitsOption = BITS,
@@ -49,19 +44,15 @@ def encode(
     json: JsonOption = False,
 ) -> None:
     """Measure sentences per second, and how far each encoder's vectors and bits agree with those of the first."""
-    from itertools import islice
-
     from cod3s.bench import bench_encoders, bench_sentences
-    from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
 
     texts = list(islice(read_sentences(input, column), sentences)) if input else bench_sentences(sentences)
     if not texts:
         raise Cod3sError(f"{input} contains no sentences")
-    opened = [load_encoder(name) for name in encoder]
-    machine = _looked_at(None)
-    with progress("rounds", rounds * len(opened)) as advance:
-        speeds = bench_encoders(opened, texts, rounds=rounds, bits=bits, progress=advance)
+    encoders = [cod3s.load_encoder(name) for name in encoder]
+    machine = _check_machine(None)
+    with progress("rounds", rounds * len(encoders)) as advance:
+        speeds = bench_encoders(encoders, texts, rounds=rounds, bits=bits, progress=advance)
     settings = {
         "sentences": len(texts),
         "rounds": rounds,
@@ -100,9 +91,7 @@ def decode(
     inputs: Annotated[int, typer.Option("--inputs", "-n", min=1, help="Sources to decode.")] = 2,
     k: Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Answers per source.")] = DEFAULT.k,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per sentence.")] = 12,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads on both sides; by default, all cores.")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads on both sides; default: all cores.")] = None,
     bundle: Annotated[Path | None, typer.Option(help="Also time the first answers of this bundle.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small shape and narrow beams; takes seconds.")] = False,
     against: AgainstOption = None,
@@ -114,13 +103,10 @@ def decode(
     Also shows how time and memory grow with inputs and k. Uses the paper's beams (100 and 40) unless --quick.
     """
     require_all("train", "torch", "transformers")
-    from tempfile import TemporaryDirectory
-
     from cod3s.bench.decoding import bench_decoding, bench_first_answer, bench_growth, growth_cases
     from cod3s.bench.random_bundle import RELATION, made_sentences, make_random_bundle
-    from cod3s.decode.generator import load
 
-    machine = _looked_at(threads)
+    machine = _check_machine(threads)
     threads = machine.threads
     config = DEFAULT.with_values(
         k=k, beam=PAPER.beam, max_tokens=max_tokens, rerank_signatures="mmi", rerank_sentences="mmi"
@@ -134,7 +120,7 @@ def decode(
         stages = bench_decoding(
             random_bundle, made_sentences(inputs, 9), config, threads=threads, progress=advance
         )
-        generator = load(random_bundle.folders["int8"], threads=threads)
+        generator = cod3s.load(random_bundle.folders["int8"], threads=threads)
         growth = bench_growth(generator, RELATION, config, cases, progress=advance)
     first = bench_first_answer(bundle, RELATION, DEFAULT.with_values(k=k), threads) if bundle else None
     settings = {
@@ -175,9 +161,8 @@ def train(
     torch = require("torch", "train")
     require("transformers", "train")
     from cod3s.bench.training import bench_training
-    from cod3s.train.config import find_preset
 
-    machine = _looked_at(threads)
+    machine = _check_machine(threads)
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     changed = {"batch_tokens": batch_tokens} if batch_tokens else {}
@@ -216,7 +201,7 @@ def _print_training(speeds: "list[TrainingSpeed]", sizes: dict[str, int], busy: 
     print_table("Training steps", columns, rows, settings)
 
 
-def _looked_at(threads: int | None) -> "Machine":
+def _check_machine(threads: int | None) -> "Machine":
     """The state of the machine before the benchmark, with a remark if it is busy."""
     from cod3s.bench.baseline import look_at_machine
 

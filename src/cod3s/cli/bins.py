@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.evaluate import read_scored
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
@@ -20,16 +21,16 @@ from cod3s.cli.parameters import (
     numbers,
 )
 from cod3s.errors import UsageError, require
+from cod3s.files.disk import require_new, require_other, require_own
+from cod3s.files.tables import read_sentences
 from cod3s.options import SEED
+from cod3s.records import Bin
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.encode import Encoder
 
-BinsArgument = Annotated[
-    Path | None, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")
-]
-BinsOption = Annotated[Path | None, typer.Option("--bins", help="The bins file, if it is not the first argument.")]
+BinsOption = Annotated[Path | None, typer.Option(help="The bins file, if it is not the first argument.")]
 
 
 def build(
@@ -45,20 +46,16 @@ def build(
     json: JsonOption = False,
 ) -> None:
     """Sign sentences and write their bins: counts, exact medoids, samples, and the tree above the bins."""
-    from cod3s.bins import build_bins, open_bins
-    from cod3s.encode import load_encoder
-    from cod3s.files.disk import require_new, require_other
-    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import encode_sentences, open_code
 
     require_other(output, [sentences])
     require_new(output, force)
-    chosen = load_encoder(encoder)
-    hashing = open_code(code, chosen, bits, seed)
+    loaded = cod3s.load_encoder(encoder)
+    opened_code = open_code(code, loaded, bits, seed)
     with progress("encoding", None) as advance:
-        stream = encode_sentences(chosen, read_sentences(sentences, column), advance)
-        build_bins(output, stream, hashing, chosen.id, samples=samples, seed=seed)
-    with open_bins(output) as file:
+        stream = encode_sentences(loaded, read_sentences(sentences, column), advance)
+        cod3s.build_bins(output, stream, opened_code, loaded.id, samples=samples, seed=seed)
+    with cod3s.open_bins(output) as file:
         record = {"file": str(output), "populated": file.populated, **asdict(file.facts)}
     if json:
         print_json(record)
@@ -74,27 +71,24 @@ def stats(
     ] = "4,8,12,16,20,24,28,32",
     encoder: EncoderOption = "fast",
     seed: SeedOption = SEED,
-    sts: Annotated[Path | None, typer.Option(help="An STS file: adds rho for each length.")] = None,
+    sts: Annotated[Path | None, typer.Option(help="An STS file: adds its rho for each number of bits.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Print the paper's table of bins: distinct sentences and words per bin, and how many bins are populated."""
     from cod3s.bins import BinStatistics
-    from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
-    from cod3s.signatures import random_code
     from cod3s.signatures.signer import encode_sentences
 
     statistics = BinStatistics(numbers(bits, "--bits"))
-    chosen = load_encoder(encoder)
-    code = random_code(statistics.lengths[0], chosen.dim, seed)
+    loaded = cod3s.load_encoder(encoder)
+    code = cod3s.random_code(statistics.lengths[0], loaded.dim, seed)
     with progress("encoding", None) as advance:
-        for block, vectors in encode_sentences(chosen, read_sentences(sentences, column), advance):
+        for block, vectors in encode_sentences(loaded, read_sentences(sentences, column), advance):
             statistics.add(block, code.sign(vectors))
     rows = [asdict(row) for row in statistics.rows()]
     if sts:
-        for row, rho in zip(rows, _correlations(sts, chosen, statistics.lengths, seed), strict=True):
+        for row, rho in zip(rows, _correlations(sts, loaded, statistics.lengths, seed), strict=True):
             row["rho"] = rho
-    settings = {"encoder": chosen.id, "code": "random", "seed": seed, "sentences": statistics.sentences}
+    settings = {"encoder": loaded.id, "code": "random", "seed": seed, "sentences": statistics.sentences}
     if json:
         print_json({"settings": settings, "rows": rows})
         return
@@ -118,7 +112,7 @@ def stats(
 
 
 def show(
-    first: Annotated[str, typer.Argument(metavar="BINS", help="A bins file made by `cod3s bins build`.")],
+    first: Annotated[str, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")],
     second: Annotated[
         str | None,
         typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
@@ -128,26 +122,24 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
-    from cod3s.bins import open_bins
-
     path, signature = _file_and_signature(first, second, bins)
-    with open_bins(path) as file:
-        bin = file.get(signature)
+    with cod3s.open_bins(path) as file:
+        bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
         neighbours = file.neighbours(signature)
         facts = file.facts
     record = {
         "signature": signature,
-        "count": bin.count if bin else 0,
-        "medoid": bin.medoid if bin else None,
-        "samples": bin.samples[:samples] if bin else [],
+        "count": bin.count,
+        "medoid": bin.medoid or None,
+        "samples": bin.samples[:samples],
         "neighbours": [{"signature": n.signature, "count": n.count, "medoid": n.medoid} for n in neighbours],
     }
     if json:
         print_json(record)
         return
     settings = f"encoder {facts.encoder} | code {facts.code} | bits {facts.bits} | seed {facts.seed}"
-    lines = [("count", record["count"]), ("medoid", record["medoid"] or "(this bin has no sentences)")]
-    lines += [("sample", text) for text in bin.samples[:samples]] if bin else []
+    lines = [("count", bin.count), ("medoid", bin.medoid or "(this bin has no sentences)")]
+    lines += [("sample", text) for text in bin.samples[:samples]]
     print_table(f"Bin {signature}", ("", "sentence"), lines, settings)
     if neighbours:
         rows = [(n.signature, n.count, n.medoid) for n in neighbours]
@@ -155,19 +147,17 @@ def show(
 
 
 def tree(
-    file: BinsArgument = None,
+    file: Annotated[Path | None, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")] = None,
     bins: BinsOption = None,
     depth: Annotated[int, typer.Option(min=0, help="How many bits deep to go.")] = 3,
     root: Annotated[str, typer.Option(help="Start at the node with these leading bits.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
-    from cod3s.bins import open_bins
-
     if (file is None) == (bins is None):
         problem = "no bins file was given" if file is None else "the bins file was given twice"
         raise UsageError(problem, hint="cod3s bins tree bins.sqlite")
-    with open_bins(file or bins or Path()) as opened:
+    with cod3s.open_bins(file or bins or Path()) as opened:
         nodes = list(opened.tree(depth, root))
     if json:
         for node in nodes:
@@ -209,7 +199,6 @@ def reword(
     above it that has an answer.
     """
     require("pyarrow", "corpus")
-    from cod3s.files.disk import require_new, require_own
 
     require_own(output, "bundle.json")
     require_new(output, force)

@@ -1,16 +1,19 @@
 """`cod3s critic`: fit a critic, score pairs with it, and add it to a bundle."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
 from cod3s.errors import UsageError
-from cod3s.options import SEED
+from cod3s.files.disk import require_new
+from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
     from cod3s.bundle import BundleFacts
@@ -21,65 +24,58 @@ if TYPE_CHECKING:
 _BLOCK = 256  # pairs scored together
 
 CorpusArgument = Annotated[
-    Path | None,
-    typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target."),
+    Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target.")
+]
+QuestionsOption = Annotated[
+    list[Path] | None, typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable.")
+]
+SeenOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Verdicts given to `cod3s refine`: only those that it left out count; repeatable."),
+]
+FeaturesOption = Annotated[
+    str, typer.Option(help="Features to weigh, comma-separated; by default, all of the bundle's except is_cause.")
+]
+ThoroughOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="How many verdicts to fit the thorough weights on, which score given pairs (`cod3s critic score`, "
+        "`cod3s select`); 0 for none.",
+    ),
 ]
 
 
 def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
     corpus: CorpusArgument = None,
-    questions: Annotated[
-        list[Path] | None,
-        typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable."),
-    ] = None,
+    questions: QuestionsOption = None,
     verdicts: VerdictsOption = None,
-    seen: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Verdicts that `cod3s refine` learned from: only those that it left out count; repeatable."
-        ),
-    ] = None,
+    seen: SeenOption = None,
     bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
-    features: Annotated[
-        str,
-        typer.Option(
-            help="The features to weigh, comma-separated; default: all except is_cause that the bundle can give."
-        ),
-    ] = "",
-    thorough: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Also fit weights for given pairs, which weigh every score, on this many of the verdicts.",
-        ),
-    ] = 4000,
+    features: FeaturesOption = "",
+    thorough: ThoroughOption = 4000,
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
 
-    Every set of data counts the same, and verdicts as much as ten others. Figures are by cross-validation: all
-    alternatives of a question and all answers to a source are in the same fold. Sources that the bundle knows
-    answers to count as if it did not.
+    Each data set has the same weight, except that verdicts weigh as much as ten others. Figures are by
+    cross-validation, with all alternatives of a question and all answers to a source in the same fold. Answers
+    that the bundle knows for the very same source are ignored.
     """
-    from dataclasses import asdict
-
     from cod3s.critic.examples import corpus_examples
     from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
-    from cod3s.decode.generator import load
     from cod3s.decode.plausibility import save_critic
-    from cod3s.files.disk import require_new
 
     if corpus is None and not questions and not verdicts and not seen:
         raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
     require_new(output, force)
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     names = _feature_names(features, generator.facts)
-    examples = _read_examples(questions or [], verdicts or [])
-    examples += [example for example in _read_examples([], seen or []) if example.is_held_out]
+    examples = _read_examples(questions or [], verdicts or [], seen or [])
     if corpus is not None:
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")
@@ -106,7 +102,6 @@ def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
     """The features in a comma-separated list, or the usual ones."""
     from cod3s.critic.fitting import DEFAULT_FEATURES
     from cod3s.decode.plausibility import FEATURES
-    from cod3s.options import find_name
 
     names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
     return names or offered_features(DEFAULT_FEATURES, facts)
@@ -122,7 +117,10 @@ def offered_features(features: Sequence[str], facts: "BundleFacts") -> Sequence[
     )
 
 
-def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list["LabelledPair"]:
+def _read_examples(
+    questions: Sequence[Path], verdicts: Sequence[Path], seen: Sequence[Path]
+) -> list["LabelledPair"]:
+    """The examples in files; of verdicts that were `seen` in learning, only those that were held out."""
     from cod3s.corpus.questions import read_questions
     from cod3s.critic.examples import question_examples, verdict_examples
 
@@ -131,6 +129,8 @@ def _read_examples(questions: Sequence[Path], verdicts: Sequence[Path]) -> list[
         examples += question_examples(path.name.partition(".")[0], read_questions(path))
     for path in verdicts:
         examples += verdict_examples(path)
+    for path in seen:
+        examples += [example for example in verdict_examples(path) if example.is_held_out]
     return examples
 
 
@@ -153,9 +153,7 @@ def _print_fit(fitted: "Fit", settings: str) -> None:
 
 
 def score(
-    file: Annotated[
-        Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target, or - for stdin.")
-    ],
+    file: Annotated[Path, typer.Argument(help="Pairs: .tsv, .csv or .jsonl with source and target; - for stdin.")],
     relation: Annotated[
         str, typer.Option(help="How the targets relate to the sources, if a row has no field `relation`.")
     ] = "effect",
@@ -166,20 +164,18 @@ def score(
 ) -> None:
     """Print how plausible each pair is, from 0 to 1; 0.5 and above count as plausible.
 
-    Pairs are scored as they come, and printed in their order: probability, source, target; with --json, each row
-    with all its fields and `plausibility`.
+    Pairs are scored as they come in, and printed in the same order: probability, source, target. With --json, each
+    row is printed with all its fields and `plausibility`.
     """
-    from cod3s.decode.generator import load
-
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     generator.require_relation(relation)
     judge = generator.judge.thorough
     rows = _read_pairs(file, source_field, target_field, relation)
     with progress("pairs", None) as advance:
         while block := list(islice(rows, _BLOCK)):
             pairs = [pair for _, pair in block]
-            for named in {pair.relation for pair in pairs}:
-                generator.require_relation(named)
+            for name in {pair.relation for pair in pairs}:
+                generator.require_relation(name)
             for (record, pair), probability in zip(block, judge(pairs).tolist(), strict=True):
                 if json:
                     print_json({**record, "relation": pair.relation, "plausibility": probability})
@@ -200,8 +196,8 @@ def _read_pairs(
         source, target = table.text(source_field), table.text(target_field)
         for row in table:
             record = row.record if table.kind == "jsonl" else dict(zip(table.header, row.record, strict=True))
-            named = record.get("relation") or relation
-            yield record, Pair(str(named), check_source(source(row)), check_source(target(row)))
+            name = str(record.get("relation") or relation)
+            yield record, Pair(name, check_source(source(row)), check_source(target(row)))
 
 
 def attach(
@@ -210,11 +206,8 @@ def attach(
     force: ForceOption = False,
 ) -> None:
     """Add a critic to a bundle, which ranks its answers with it from then on."""
-    from dataclasses import replace
-
     from cod3s.bundle import read_facts, write_facts
     from cod3s.decode.plausibility import load_critic, save_critic
-    from cod3s.files.disk import require_new
 
     facts, loaded = read_facts(bundle), load_critic(critic)
     require_new(bundle / "critic", force)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import open_text
 from cod3s.options import find_name
 
 if TYPE_CHECKING:
@@ -27,21 +29,18 @@ _STOPPED = {
 }
 
 ServerOption = Annotated[
-    str, typer.Option("--server", help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
+    str, typer.Option(help="Address of the API, such as http://localhost:8000/v1.", show_default=False)
 ]
 TokenBudgetOption = Annotated[
-    int | None, typer.Option("--token-budget", min=1, help="Stop after this many tokens of prompts and answers.")
+    int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and answers.")
 ]
-KeyOption = Annotated[str, typer.Option("--key-env", help="Environment variable that holds the server's key.")]
+KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the server's key.")]
 PriceOption = Annotated[
-    str | None,
-    typer.Option("--price", help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost."),
+    str | None, typer.Option(help="Dollars per million tokens as PROMPT,ANSWER, to show what the calls cost.")
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option(
-        "--seed", min=0, help="Seed sent to the server, which may ignore it; goes up by 1 with each call."
-    ),
+    typer.Option(min=0, help="Seed sent to the server, which may ignore it; goes up by 1 with each call."),
 ]
 
 
@@ -59,12 +58,14 @@ def diversify(
     temperature: Annotated[
         float, typer.Option(min=0, max=2, help="Sampling temperature; higher is bolder.")
     ] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1, help="Sample from this share of the probability.")] = 1.0,
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Sample from the likeliest tokens that sum to this probability.")
+    ] = 1.0,
     key_env: KeyOption = _KEY_VARIABLE,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for a reply.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="Retries of a failed call.")] = 3,
     price: PriceOption = None,
-    method: Annotated[str, typer.Option(help="How the k answers are chosen, as in select.")] = "auto",
+    method: Annotated[str, typer.Option(help="How the k answers are chosen, as in `cod3s select`.")] = "auto",
     seed: SeedOption = None,
     encoder: EncoderOption = "static",
     bits: BitsOption = 128,
@@ -75,11 +76,10 @@ def diversify(
     Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. The cost is printed on stderr at the end.
     """
     from cod3s.asking import CompletionServer
-    from cod3s.asking import diversify as ask_until_different
 
     find_name("API", api, _APIS)
     prices = _read_prices(price)
-    answers = ask_until_different(
+    answers = cod3s.diversify(
         CompletionServer(
             server,
             model,
@@ -112,8 +112,6 @@ def diversify(
 
 
 def _read_prompt(prompt: str) -> str:
-    from cod3s.files.disk import open_text
-
     text = prompt
     if prompt == "-":
         with open_text(Path("-")) as stream:

@@ -3,22 +3,24 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig
-from cod3s.decode.systems import ENGINE_SYSTEMS
+from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig, find_preset
+from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
-from cod3s.records import Answer, AnswerMade, AnswerSet, StageStarted, figure_of
+from cod3s.files.tables import read_sentences
+from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted, figure_of
 from cod3s.text import settings_line
 
 if TYPE_CHECKING:
     from cod3s.bulk import Job
-    from cod3s.decode.generator import Generator
 
 _SETTINGS = ("bundle", "search", "beam", "samples", "top_k", "seed")
 _MORE_SETTINGS = ("bundle", "rerank_signatures", "min_hamming", *_SETTINGS[1:-1], "rerank_sentences", "seed")
@@ -32,59 +34,35 @@ _WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 SystemOption = Annotated[
     str,
     typer.Option(
-        "--system",
-        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md.",
+        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md."
     ),
 ]
 InputOption = Annotated[
     Path | None, typer.Option("--input", "-i", help="Read sources from a file, or - for stdin; streamed.")
 ]
-PresetOption = Annotated[
-    str, typer.Option("--preset", help=f"Defaults for options that are not given: {' or '.join(PRESETS)}.")
-]
+PresetOption = Annotated[str, typer.Option(help=f"Defaults for options you do not set: {' or '.join(PRESETS)}.")]
+_bins_option = partial(typer.Option, rich_help_panel="Stage 1: which bins")
 SignatureOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--signature",
-        help="Write in this bin instead of inferred ones; repeatable.",
-        rich_help_panel="Stage 1: which bins",
-    ),
+    list[str] | None, _bins_option(help="Write in this bin instead of inferred ones; repeatable.")
 ]
-LikeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--like", help="Write in the bin of this sentence; repeatable.", rich_help_panel="Stage 1: which bins"
-    ),
-]
-_MANY_SOURCES = "Many sources"
+LikeOption = Annotated[list[str] | None, _bins_option(help="Write in the bin of this sentence; repeatable.")]
 VerboseOption = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."),
 ]
+_bulk_option = partial(typer.Option, rich_help_panel="Many sources")
 OutputOption = Annotated[
     str | None,
-    typer.Option(
+    _bulk_option(
         "--output",
         "-o",
         help="Write the answers as JSON lines to shards in this folder (also s3:// or gs://); a rerun continues.",
-        rich_help_panel=_MANY_SOURCES,
     ),
 ]
-EngineOption = Annotated[
-    Literal["local", "ray"],
-    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_MANY_SOURCES),
-]
-WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with one core.", rich_help_panel=_MANY_SOURCES)
-]
+EngineOption = Annotated[Literal["local", "ray"], _bulk_option(help="Run on this machine or on a Ray cluster.")]
+WorkersOption = Annotated[int, _bulk_option(min=1, help="Ray actors, each with one core.")]
 ShardOption = Annotated[
-    int,
-    typer.Option(
-        "--shard-size",
-        min=1,
-        help="Sources per shard; a stopped run loses at most one shard per worker.",
-        rich_help_panel=_MANY_SOURCES,
-    ),
+    int, _bulk_option(min=1, help="Sources per shard; a stopped run loses at most one shard per worker.")
 ]
 
 
@@ -113,16 +91,13 @@ def generate(
     best-fitting bin first, and one-stage systems the best score.
     Unless you set them, --samples and --baseline-beam follow --beam, and --baseline-top-k follows --top-k.
     """
-    from cod3s.decode.decode_config import find_preset
-    from cod3s.decode.generator import load
-    from cod3s.decode.systems import find_system
-
-    piped = "-" in (sources or [])
-    if column and input is None and not piped:
+    sources = sources or []
+    streamed = input is not None or "-" in sources
+    if column and not streamed:
         raise UsageError("--column is for tables that are read", hint="add --input FILE, or - for stdin")
     if output is None and engine == "ray":
         raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
-    _check_call(relation, sources or [], input, bundle)
+    _check_call(relation, sources, input, bundle)
     for flag, others in _ALSO.items():
         if flag in options:
             options = {**dict.fromkeys(others, options[flag]), **options}
@@ -130,26 +105,27 @@ def generate(
     config = find_preset(preset).with_values(**options)
     announce_many(config.k)
     with live_text(OPENING):
-        generator = load(bundle)
-        chosen = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
-    if chosen and options.get("k", len(chosen)) != len(chosen):
-        say(f"there are as many answers as bins that you named ({len(chosen)}), not k ({config.k})")
+        generator = cod3s.load(bundle)
+        signatures = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
+    if signatures and options.get("k", len(signatures)) != len(signatures):
+        say(f"there are as many answers as bins that you named ({len(signatures)}), not k ({config.k})")
     skipped: list[int] = []
-    texts = _read_sources(sources or [], input, column, skipped.append)
+    texts = read_texts(sources, input, column, skipped.append)
     if output is not None:
         require("pyarrow", "corpus")
         from cod3s.bulk import Job
 
-        job = Job(relation, bundle, system, config, tuple(chosen) if chosen else None)
+        job = Job(relation, bundle, system, config, tuple(signatures) if signatures else None)
         _write_shards(texts, output, job, shard_size, engine, workers, json)
         return _say_skipped(skipped, input)
-    requests = ((source, chosen) for source in texts)
-    counted = None if input or piped else len(sources or [])
-    if counted is not None and sys.stderr.isatty():
-        watched = _watched(generator, requests, relation, system, config)
-        answered = _print_all(watched, lambda _done: None, json, verbose)
+    if sys.stderr.isatty() and not streamed:
+        stream = partial(
+            generator.stream, relation=relation, system=system, options=config, signatures=signatures, stages=True
+        )
+        answered = _print_all(_watched(texts, stream), lambda _done: None, json, verbose)
     else:
-        with progress("sources", counted) as advance:
+        requests = ((text, signatures) for text in texts)
+        with progress("sources", None) as advance:
             answers = generator.generate_many(requests, relation, system=system, options=config)
             answered = _print_all(answers, advance, json, verbose)
     _say_skipped(skipped, input)
@@ -212,32 +188,22 @@ def _check_call(relation: str, sources: Sequence[str], input: Path | None, bundl
         raise UsageError("no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"')
 
 
-def _read_sources(
-    sources: Sequence[str], input: Path | None, column: str | None, skipped: Progress
+def read_texts(
+    texts: Sequence[str], input: Path | None, column: str | None, skipped: Progress = lambda _lines: None
 ) -> Iterator[str]:
-    """The sources of the command line, then those of `input`; - stands for the lines of standard input."""
-    from cod3s.files.tables import read_sentences
-
-    for source in sources:
-        yield from read_sentences(Path(source), column, skipped) if source == "-" else [source]
+    """The texts of the command line, then those of `input`; - stands for the lines of standard input."""
+    for text in texts:
+        yield from read_sentences(Path(text), column, skipped) if text == "-" else [text]
     if input:
         yield from read_sentences(input, column, skipped)
 
 
-def _watched(
-    generator: "Generator",
-    sources: Iterable[tuple[str, list[str] | None]],
-    relation: str,
-    system: str,
-    config: DecodeConfig,
-) -> Iterator[AnswerSet]:
+def _watched(sources: Iterable[str], stream: Callable[[str], Iterator[Event]]) -> Iterator[AnswerSet]:
     """The answers to each source; while it is answered, the terminal shows the stage and the answers so far."""
-    for source, chosen in sources:
+    for source in sources:
         shown = [OPENING]
         with live_text(OPENING) as show:
-            for event in generator.stream(
-                source, relation, system=system, options=config, signatures=chosen, stages=True
-            ):
+            for event in stream(source):
                 if isinstance(event, StageStarted):
                     shown[-1] = f"{event} …"
                 elif isinstance(event, AnswerMade):
@@ -310,5 +276,5 @@ def _order(answers: AnswerSet) -> str:
         return "order: best score first\n"
     if answers[0].signature_rank is None and not answers[0].known_for:
         return "order: that of the bins that you named\n"
-    chosen = float(answers.settings["bins_per_answer"] or 0) > 1  # among more bins than answers
-    return f"order: {'best first, each unlike those above it' if chosen else 'best-fitting bin first'}\n"
+    from_more_bins = float(answers.settings["bins_per_answer"] or 0) > 1
+    return f"order: {'best first, each unlike those above it' if from_more_bins else 'best-fitting bin first'}\n"

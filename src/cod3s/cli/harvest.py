@@ -10,7 +10,8 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import ForceOption, JsonOption
-from cod3s.errors import Progress, UsageError
+from cod3s.errors import UsageError
+from cod3s.files.disk import require_new
 
 if TYPE_CHECKING:
     from cod3s.harvest import Summary
@@ -42,9 +43,7 @@ def harvest(
     errors: Annotated[
         Literal["strict", "replace"], typer.Option(help="What to do with bytes that are not UTF-8.")
     ] = "strict",
-    check: Annotated[
-        Path | None, typer.Option(help="Score the patterns on this labelled .jsonl file instead.")
-    ] = None,
+    check: Annotated[Path | None, typer.Option(help="Score the patterns on this labelled .jsonl instead.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -58,7 +57,6 @@ def harvest(
         )
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
-    from cod3s.files.disk import require_new
     from cod3s.harvest import Limits
     from cod3s.harvest import harvest as harvest_files
 
@@ -66,8 +64,7 @@ def harvest(
         require_new(output, force)
     # SIGTERM ends the run like Ctrl-C: the unfinished file is removed on the way out.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
-    with progress("MB of text", _total_megabytes(files)) as advance:
-        meter = _Megabytes(advance)
+    with progress("MB of text", _total_megabytes(files), unit=_MEGABYTE) as advance:
         summary = harvest_files(
             files,
             output,
@@ -76,7 +73,7 @@ def harvest(
             limit=limit,
             column=column,
             errors=errors,
-            progress=meter,
+            progress=advance,
         )
     for name in summary.empty:
         say(f"{name} contains no text")
@@ -84,18 +81,6 @@ def harvest(
         print_json({"output": str(output), **summary.as_record()})
     else:
         _print_summary(summary, output)
-
-
-class _Megabytes:
-    """Reports bytes to a progress bar as whole megabytes."""
-
-    def __init__(self, advance: Progress) -> None:
-        self._advance = advance
-        self._rest = 0
-
-    def __call__(self, done: int) -> None:
-        whole, self._rest = divmod(self._rest + done, _MEGABYTE)
-        self._advance(whole)
 
 
 def _total_megabytes(files: list[Path]) -> int | None:

@@ -11,6 +11,7 @@ from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import open_text
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
@@ -25,32 +26,27 @@ OutputsArgument = Annotated[
 
 def new(
     outputs: OutputsArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The study folder to create: a new or empty one.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study folder to create, new or empty.")],
     name: Annotated[str, typer.Option(help="The title that raters see; by default, the folder's name.")] = "",
     raters: Annotated[int, typer.Option(min=1, help="Raters per item; 4 in the paper.")] = 4,
     per_rater: Annotated[int, typer.Option(min=1, help="Items per rater, without checks.")] = 50,
     top: Annotated[
         list[str] | None, typer.Option(help="Rated answers per source: 3, or cod3s=10 for one system; repeatable.")
     ] = None,
-    copa: Annotated[
-        Path | None, typer.Option(help="Questions whose right and wrong alternatives are mixed in.")
-    ] = None,
+    copa: Annotated[Path | None, typer.Option(help="Questions whose alternatives are mixed in.")] = None,
     gold: Annotated[
-        int | None, typer.Option(min=1, help="How many of them; by default, those that the outputs answer.")
+        int | None, typer.Option(min=1, help="Number of questions; by default, those that the outputs answer.")
     ] = None,
     checks: Annotated[int, typer.Option(min=0, help="Attention checks per rater.")] = 3,
-    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more than this.")] = 1,
+    max_failed_checks: Annotated[int, typer.Option(min=0, help="Exclude raters who fail more checks.")] = 1,
     min_seconds: Annotated[
         float, typer.Option(min=0, help="Exclude raters whose median time per item is below this.")
     ] = 1.0,
     min_gold_gap: Annotated[
-        float | None, typer.Option(help="Exclude raters who score right ones less than this above wrong ones.")
+        float | None,
+        typer.Option(help="Exclude raters who score right alternatives less than this above wrong ones."),
     ] = None,
-    instructions: Annotated[
-        Path | None, typer.Option(help="Text that raters read first; there is a default.")
-    ] = None,
+    instructions: Annotated[Path | None, typer.Option(help="A file with what raters read first.")] = None,
     template: Annotated[
         list[str] | None,
         typer.Option(help='Statement of your own relation: "reply={source} {target}"; repeatable.'),
@@ -64,7 +60,6 @@ def new(
     What you set here, such as the exclusion rule, cannot be changed later. The admin token is printed only once.
     """
     require_judge()
-    from cod3s.files.disk import open_text
     from cod3s.judge.study.design import INSTRUCTIONS, Design, make_study
     from cod3s.judge.study.folder import Exclusion
 
@@ -95,7 +90,7 @@ def new(
 def serve(
     study: StudyArgument,
     host: Annotated[
-        str, typer.Option(help="0.0.0.0 is open to others; put an https proxy in front.")
+        str, typer.Option(help="Address to listen on; use 0.0.0.0 only behind an https proxy.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8001,
     allow_host: AllowHostOption = None,

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
 DatabaseOption = Annotated[
-    str,
-    typer.Option(
-        "--database", help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file."
-    ),
+    str, typer.Option(help="Where ratings are stored, such as postgresql://user@host/name; by default, in a file.")
 ]
 EXPORTS = ("mturk", "prolific", "potato", "csv", "parquet")
 IMPORTS = ("mturk", "potato", "csv")
@@ -88,7 +85,7 @@ def export(
 
 def import_(
     study: StudyArgument,
-    results: Annotated[Path, typer.Argument(help="A results file; for Potato also its folder of annotations.")],
+    results: Annotated[Path, typer.Argument(help="A file of results, or Potato's folder of annotations.")],
     origin: Annotated[str, typer.Option("--from", help="mturk, potato, or csv with rater, item, score, seconds.")],
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip rows that do not fit the study instead of importing nothing.")

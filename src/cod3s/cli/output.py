@@ -93,14 +93,14 @@ def live_text(text: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress(label: str, total: int | None) -> Iterator[Progress]:
-    """A progress bar on stderr with rate and time left; silent when stderr is not a terminal."""
+def progress(label: str, total: int | None, unit: int = 1) -> Iterator[Progress]:
+    """A progress bar on stderr that counts in units of `unit` items; silent when stderr is not a terminal."""
     with _bar() as bar:
         if bar is None:
             yield lambda _done: None
         else:
             task = bar.add_task(label, total=total)
-            yield lambda done: bar.advance(task, done)
+            yield lambda done: bar.advance(task, done / unit)
 
 
 @contextmanager

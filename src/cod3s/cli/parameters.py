@@ -28,34 +28,27 @@ CodeBitsOption = Annotated[
 ]
 
 
-def seed_option(help: str, **more: Any) -> Any:
+def seed_option(help: str) -> Any:
     """`--seed` with the bounds of seeds; `help` says what it is for."""
-    return typer.Option("--seed", min=0, max=MAX_SEED, help=help, **more)
+    return typer.Option("--seed", min=0, max=MAX_SEED, help=help)
 
 
 SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
-CodeOption = Annotated[str, typer.Option("--code", help="random, or a folder made by `cod3s codes fit`.")]
-ColumnOption = Annotated[
-    str | None, typer.Option("--column", help="The column or field to read, for .tsv, .csv and .jsonl files.")
-]
+CodeOption = Annotated[str, typer.Option(help="random, or a folder made by `cod3s codes fit`.")]
+ColumnOption = Annotated[str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
-BundleOption = Annotated[
-    Path | None, typer.Option("--bundle", help="A bundle folder; by default the one in the package.")
-]
+BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default, the one in the package.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 VerdictsOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--verdicts",
-        help="Answers that were read: a table with source, relation, target and plausible (yes, partly, no); "
-        "repeatable.",
+        help="Answers with a verdict: a table with source, relation, target and plausible (yes, partly, no); "
+        "repeatable."
     ),
 ]
 AnswersOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--answers", help="Good answers to learn from: a table with source, relation and target; repeatable."
-    ),
+    typer.Option(help="Good answers to learn from: a table with source, relation and target; repeatable."),
 ]
 SentencesArgument = Annotated[
     Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")
@@ -87,8 +80,8 @@ def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[...,
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():
-            named = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            parameters += derived if parameter.name == _PARAMETER else [named]
+            keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += derived if parameter.name == _PARAMETER else [keyword]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
@@ -123,7 +116,9 @@ def _shown(default: Any) -> str:
         return "on" if default else "off"
     if isinstance(default, float):
         return f"{default:g}"
-    return ",".join(default) if isinstance(default, tuple) else str(default or ("0" if default == 0 else ""))
+    if isinstance(default, tuple):
+        return ",".join(default)
+    return str(default) if default or default == 0 else ""
 
 
 def numbers(text: str, option: str, kind: type[Number] = int) -> list[Number]:

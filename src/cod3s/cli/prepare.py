@@ -1,10 +1,12 @@
 """`cod3s prepare`: pairs → a corpus folder of signed training shards."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import JsonOption, Options, takes_options
 from cod3s.corpus.prepare_config import PrepareConfig
@@ -13,7 +15,6 @@ from cod3s.errors import require_all
 if TYPE_CHECKING:
     from cod3s.corpus.manifest import Manifest
 
-_WHERE = "Where it runs"
 PairsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -22,17 +23,10 @@ PairsArgument = Annotated[
     ),
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
-EngineOption = Annotated[
-    Literal["local", "ray"],
-    typer.Option("--engine", help="Run on this machine or on a Ray cluster.", rich_help_panel=_WHERE),
-]
-WorkersOption = Annotated[
-    int, typer.Option("--workers", min=1, help="Ray actors, each with an encoder.", rich_help_panel=_WHERE)
-]
-MemoryOption = Annotated[
-    str,
-    typer.Option("--memory", help="Memory for sorting; the rest spills to disk.", rich_help_panel=_WHERE),
-]
+_run_option = partial(typer.Option, rich_help_panel="Where it runs")
+EngineOption = Annotated[Literal["local", "ray"], _run_option(help="Run on this machine or on a Ray cluster.")]
+WorkersOption = Annotated[int, _run_option(min=1, help="Ray actors, each with an encoder.")]
+MemoryOption = Annotated[str, _run_option(help="Memory for sorting; the rest spills to disk.")]
 
 
 @takes_options(PrepareConfig)
@@ -51,14 +45,13 @@ def prepare(
     is refused.
     """
     require_all("corpus", "pyarrow", "duckdb")
-    from cod3s.corpus import prepare as prepare_corpus
     from cod3s.corpus.engines import find_engine
     from cod3s.corpus.manifest import remarks_on_splits
 
-    manifest, made = prepare_corpus(
+    manifest, is_new = cod3s.prepare(
         pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
-    if not made:
+    if not is_new:
         say(f"{output} is finished: nothing to do")
     for remark in remarks_on_splits(manifest):
         say(remark)

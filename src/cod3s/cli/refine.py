@@ -1,21 +1,17 @@
-"""`cod3s refine`: teach a bundle from answers that were read."""
+"""`cod3s refine`: teach a bundle from good answers and from verdicts on answers."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, print_table, training_progress
-from cod3s.cli.parameters import (
-    AnswersOption,
-    ForceOption,
-    JsonOption,
-    Options,
-    VerdictsOption,
-    takes_options,
-)
+from cod3s.cli.parameters import AnswersOption, ForceOption, JsonOption, Options, VerdictsOption, takes_options
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import UsageError, require_all
+from cod3s.files.disk import require_new, require_own
 
 
 @takes_options(RefineConfig)
@@ -25,10 +21,8 @@ def refine(
     options: Options,
     answers: AnswersOption = None,
     verdicts: VerdictsOption = None,
-    work: Annotated[
-        Path | None, typer.Option(help="Where checkpoints are kept; by default OUTPUT with the ending .work.")
-    ] = None,
-    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this long.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Where checkpoints are kept; by default, OUTPUT.work.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this many minutes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where an earlier run stopped.")] = False,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -39,14 +33,10 @@ def refine(
     The weights do not change: what is learned is a small adapter, which continues to learn if you refine again.
     """
     require_all("train", "torch", "transformers", "peft")
-    from time import monotonic
-
     from cod3s.bundle import NAME, default_bundle
     from cod3s.critic.examples import answer_examples, verdict_examples
     from cod3s.critic.refining import refine as learn
     from cod3s.critic.refining import write_refined
-    from cod3s.decode.generator import load
-    from cod3s.files.disk import require_new, require_own
 
     if not answers and not verdicts:
         raise UsageError("there is nothing to learn from", hint="give --answers, --verdicts or both")
@@ -56,7 +46,7 @@ def refine(
         raise UsageError("a bundle cannot be refined in place", hint="choose another folder for the output")
     require_new(output, force)
     work = work or output.with_name(f"{output.name}.work")
-    generator = load(folder)
+    generator = cod3s.load(folder)
     config = RefineConfig(**options)
     examples = [
         *(example for path in answers or () for example in answer_examples(path)),

@@ -1,17 +1,20 @@
 """`cod3s remember`: give a bundle known answers, which it recalls for similar sources."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.output import say
 from cod3s.cli.parameters import ForceOption
 from cod3s.errors import UsageError
+from cod3s.files.disk import require_new
 
 
 def remember(
-    bundle: Annotated[Path, typer.Argument(help="The bundle that will know the answers.")],
+    bundle: Annotated[Path, typer.Argument(help="The bundle that gets the answers.")],
     answers: Annotated[
         list[Path],
         typer.Argument(help="Good answers: tables with source, relation and target (.tsv, .csv, .jsonl)."),
@@ -21,25 +24,21 @@ def remember(
         typer.Option(
             min=0,
             max=1,
-            help="Of sources with a higher cosine than this, keep the one with the most answers; 1 keeps all.",
+            help="Of sources more alike than this (cosine), keep the one with the most answers; 1 keeps all.",
         ),
     ] = 1.0,
     force: ForceOption = False,
 ) -> None:
     """Give a bundle good answers to many sources, which it recalls for similar sources from then on.
 
-    The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` measures how similar two
-    sources must be for that.
+    The bundle's critic decides which of them fit, so fit it again: `cod3s critic train` learns how similar two
+    sources must be.
     """
-    from dataclasses import replace
-
     from cod3s.bundle import read_facts, write_facts
     from cod3s.critic.examples import answer_examples
-    from cod3s.decode.generator import load
     from cod3s.decode.known_answers import FOLDER, save_known
-    from cod3s.files.disk import require_new
 
-    facts, generator = read_facts(bundle), load(bundle)
+    facts, generator = read_facts(bundle), cod3s.load(bundle)
     require_new(bundle / FOLDER, force)
     known: dict[str, dict[str, list[str]]] = {}
     for pair in (example.pair for path in answers for example in answer_examples(path)):
@@ -47,6 +46,6 @@ def remember(
         known.setdefault(pair.source, {}).setdefault(pair.relation, []).append(pair.target)
     if not known:
         raise UsageError("there are no answers to remember", hint="give a table with source, relation and target")
-    kept = save_known(bundle / FOLDER, known, generator.signer, most_alike)
+    count = save_known(bundle / FOLDER, known, generator.signer, most_alike)
     write_facts(bundle, replace(facts, known=FOLDER))
-    say(f"{bundle} now knows answers to {kept:,} sources")
+    say(f"{bundle} now knows answers to {count:,} sources")

@@ -2,22 +2,21 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.generate import announce_many
 from cod3s.cli.output import OPENING, live_text, say
 from cod3s.cli.parameters import BundleOption
 from cod3s.decode.decode_config import MAX_K
 from cod3s.errors import Cod3sError, UsageError
+from cod3s.files.disk import open_text
 from cod3s.records import AnswerMade, AnswerSet, Event, StageStarted
-
-if TYPE_CHECKING:
-    from cod3s.decode.generator import Generator
 
 _HELP = """\
 a sentence         get answers to it
@@ -38,40 +37,38 @@ def run(
     Lines that start with a colon are commands; :help lists them.
     With a pipe as input, only the answers are printed.
     """
-    from cod3s.decode.generator import load
-    from cod3s.files.disk import open_text
-
     announce_many(k)
     with live_text(OPENING):
-        generator = load(bundle)
+        generator = cod3s.load(bundle)
     conversation = Conversation(generator, relation or next(iter(generator.facts.relations)), k)
     generator.require_relation(conversation.relation)
-    typed = sys.stdin.isatty()
-    if typed:
-        with suppress(ImportError):  # line editing and history, where Python has them
-            import readline  # noqa: F401
-        say(f"type a sentence to get its {conversation.relation}s; :help lists the commands")
-    with nullcontext() if typed else open_text(Path("-")) as piped:
-        while (line := next(piped, None) if piped else _typed_line(f"{conversation.relation}> ")) is not None:
-            try:
-                if not conversation.hear(line.strip()):
-                    return
-            except Cod3sError as error:  # a slip of the keyboard should not end the conversation
-                say(error.message + (f" ({error.hint})" if error.hint else ""))
+    for line in _lines_for(conversation):
+        try:
+            if not conversation.hear(line.strip()):
+                return
+        except Cod3sError as error:  # a slip of the keyboard should not end the conversation
+            say(error.message + (f" ({error.hint})" if error.hint else ""))
 
 
-def _typed_line(prompt: str) -> str | None:
-    try:
-        return input(prompt)
-    except EOFError:
-        return None
+def _lines_for(conversation: "Conversation") -> Iterator[str]:
+    """The lines that are typed after a prompt, or those of a pipe."""
+    if not sys.stdin.isatty():
+        with open_text(Path("-")) as piped:
+            yield from piped
+        return
+    with suppress(ImportError):  # line editing and history, where Python has them
+        import readline  # noqa: F401
+    say(f"type a sentence to get its {conversation.relation}s; :help lists the commands")
+    with suppress(EOFError):
+        while True:
+            yield input(f"{conversation.relation}> ")
 
 
 @dataclass
 class Conversation:
     """What the next sentence is answered with."""
 
-    generator: "Generator"
+    generator: "cod3s.Generator"
     relation: str
     k: int
     like: str = ""
@@ -117,7 +114,7 @@ def _count(text: str) -> int:
 
 
 def _with_stages_shown(events: Iterator[Event]) -> Iterator[Event]:
-    """The events but for stages, which the terminal shows until the next event is there."""
+    """The events except stages, which the terminal shows until the next event comes."""
     with live_text(OPENING):
         event = next(events, None)
     while event is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import cod3s
 from cod3s.cli.output import print_json, progress, say
 from cod3s.cli.parameters import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
 from cod3s.errors import FileFormatError, UsageError
@@ -28,26 +29,20 @@ TextFieldOption = Annotated[
     typer.Option("--column", "--text-field", help="The column or field with the text; by default, `text`."),
 ]
 ScorerOption = Annotated[
-    Literal["critic"] | None,
-    typer.Option("--score-with", help="Score by plausibility instead, with a bundle's critic."),
+    Literal["critic"] | None, typer.Option(help="Score by plausibility with a bundle's critic, not by a field.")
 ]
 DuplicatesOption = Annotated[
-    bool,
-    typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate."),
+    bool, typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate.")
 ]
 HammingOption = Annotated[
     int | None,
     typer.Option(
-        "--min-hamming",
         min=0,
-        help="Candidates within this many bits are duplicates; by default, a quarter of --bits.",
+        help="Candidates that differ in at most this many bits are duplicates; default: a quarter of --bits.",
     ),
 ]
 ScoreWeightOption = Annotated[
-    float | None,
-    typer.Option(
-        "--score-weight", help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5."
-    ),
+    float | None, typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5.")
 ]
 
 
@@ -64,13 +59,11 @@ def select(
     source_field: Annotated[str, typer.Option(help="critic: field with the source of each candidate.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
-    format: Annotated[
-        str | None, typer.Option(help="jsonl, csv, tsv or lines, if the file name does not say.")
-    ] = None,
+    format: Annotated[str | None, typer.Option(help="jsonl, csv, tsv or lines, if the name does not say.")] = None,
     show_duplicates: DuplicatesOption = False,
     min_hamming: HammingOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Keep fewer than k rather than any within --min-hamming (signatures).")
+        bool, typer.Option("--strict", help="signatures: keep fewer than k rather than any within --min-hamming.")
     ] = False,
     score_weight: ScoreWeightOption = None,
     encoder: EncoderOption = "static",
@@ -82,28 +75,24 @@ def select(
 
     Without --score-field, the order of the file is the ranking. --json prints a selection per group instead.
     """
-    from cod3s.encode import load_encoder
-    from cod3s.selection import select as select_candidates
     from cod3s.selection.groups import open_candidates, read_groups
 
     if score_with and score_field:
         raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
     choose = partial(
-        select_candidates,
+        cod3s.select,
         k=k,
         method=method,
         min_hamming=min_hamming,
         bits=bits,
-        encoder=load_encoder(encoder),
+        encoder=cod3s.load_encoder(encoder),
         seed=seed,
         score_weight=score_weight,
         strict=strict,
     )
     with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
         groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
-        scores_of = _file_scores(score_field)
-        if score_with:
-            scores_of = _critic_scores(table, bundle, relation, source_field)
+        scores_of = _critic_scores(table, bundle, relation, source_field) if score_with else _file_scores
         if not json:
             _print_header(table, show_duplicates)
         for group in _noticing_repeats(groups, group_by):
@@ -120,23 +109,20 @@ def select(
                     say(remark)
 
 
-def _file_scores(score_field: str | None) -> Callable[["Group"], list[float] | None]:
-    """Take the scores from the file; without a score field, the order of the candidates ranks them."""
-    if score_field is None:
-        return lambda _group: None
-    return lambda group: [candidate.score or 0.0 for candidate in group.candidates]
+def _file_scores(group: "Group") -> list[float] | None:
+    """The scores in the file; None without a score field, where the order of the candidates ranks them."""
+    return [candidate.score for candidate in group.candidates if candidate.score is not None] or None
 
 
 def _critic_scores(
     table: "Table", bundle: Path | None, relation: str, source_field: str
 ) -> Callable[["Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
-    from cod3s.decode.generator import load
     from cod3s.decode.pair_likelihoods import Pair
     from cod3s.decode.request import check_source
 
     source = table.text(source_field)
-    generator = load(bundle)
+    generator = cod3s.load(bundle)
     generator.require_relation(relation)
     judge = generator.judge.thorough
 
@@ -154,13 +140,13 @@ def _critic_scores(
 def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
     """Pass the groups on, with a remark when a value appears again: only adjacent records form a group."""
     seen: set[int] = set()
-    told = False
+    remarked = False
     for group in groups:
         number = hash(str(group.value))
-        if group_by is not None and number in seen and not told:
+        if group_by is not None and number in seen and not remarked:
             line = group.candidates[0].row.line
             say(f"{group_by} {group.value!r} appears again in line {line}: sort by it to get one group per value")
-            told = True
+            remarked = True
         if len(seen) < _MOST_REMEMBERED:
             seen.add(number)
         yield group
@@ -173,8 +159,8 @@ def _print_selection(
     record = asdict(selection)
     for chosen, selected in zip(record["selected"], selection.selected, strict=True):
         row = group.candidates[selected.index].row
-        whole = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
-        chosen |= {"line": row.line, "record": whole}
+        fields = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
+        chosen |= {"line": row.line, "record": fields}
         if more:
             chosen["duplicate_texts"] = _duplicates(group, selected)
     print_json({**({} if group_by is None else {"group": group.value}), **record})

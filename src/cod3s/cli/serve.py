@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import cod3s
 from cod3s.cli.parameters import BundleOption, Options, takes_options
 from cod3s.errors import require
 from cod3s.serving.address import link, listen
@@ -15,8 +16,7 @@ _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes
 
 
 AllowHostOption = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", help="Also accept this host name, such as that of a proxy; repeatable."),
+    list[str] | None, typer.Option(help="Also accept this host name, such as that of a proxy; repeatable.")
 ]
 
 
@@ -36,14 +36,13 @@ def serve(
     """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
     require("uvicorn", "serve")
-    from cod3s.decode.generator import load
     from cod3s.serving.running import bound_heaps, end_process, run_until_stopped
     from cod3s.web.app import create_app
 
     limits = Limits(**options)
     bound_heaps()
     with listen(host, port) as listener:
-        generator = load(bundle, remember=_REMEMBERED)
+        generator = cod3s.load(bundle, remember=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
         logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
         address = link(host, listener)

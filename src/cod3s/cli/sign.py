@@ -1,11 +1,14 @@
 """`cod3s sign` and `cod3s codes fit`: print the signatures of sentences, and fit a code that signs them."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import cod3s
+from cod3s.cli.generate import read_texts
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import (
     BitsOption,
@@ -19,6 +22,8 @@ from cod3s.cli.parameters import (
     SentencesArgument,
 )
 from cod3s.errors import Cod3sError, UsageError
+from cod3s.files.disk import require_new, require_own
+from cod3s.files.tables import read_sentences
 from cod3s.options import BITS, SEED, find_name
 
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square
@@ -27,9 +32,7 @@ _MAX_FITTED = 200_000  # sentences: more do not improve a code of 256 bits, they
 
 def sign(
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences to sign, or - for stdin.")] = None,
-    input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Read sentences from a file, or - for stdin.")
-    ] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="A file of sentences; - for stdin.")] = None,
     column: ColumnOption = None,
     bits: CodeBitsOption = None,
     encoder: EncoderOption = "fast",
@@ -41,22 +44,14 @@ def sign(
 
     A margin near 0 marks a fragile signature: a small change to the sentence, or rounding, can flip a bit.
     """
-    from cod3s.encode import load_encoder
-    from cod3s.files.tables import read_sentences
     from cod3s.signatures.signer import FRAGILE_MARGIN, open_code
-    from cod3s.signatures.signer import sign as sign_sentences
 
-    sentences: list[str] = []
-    for text in texts or []:
-        sentences += read_sentences(Path(text), column) if text == "-" else [text]
-    sentences += read_sentences(input, column) if input else []
+    sentences = list(read_texts(texts or [], input, column))
     if not sentences:
         raise UsageError("there are no sentences to sign", hint='for example: cod3s sign "It rained all day."')
-    chosen = load_encoder(encoder)
+    loaded = cod3s.load_encoder(encoder)
     compared = len(sentences) <= _MAX_COMPARED
-    signed = sign_sentences(
-        sentences, encoder=chosen, code=open_code(code, chosen, bits, seed), with_pairs=compared
-    )
+    signed = cod3s.sign(sentences, encoder=loaded, code=open_code(code, loaded, bits, seed), with_pairs=compared)
     if not compared:
         say(f"{len(sentences)} sentences: only up to {_MAX_COMPARED} are compared in pairs")
     if json:
@@ -93,26 +88,20 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a code on up to 200,000 sentences and save it: JSON and plain arrays, for `--code FOLDER`."""
-    from itertools import islice
-
-    from cod3s.encode import load_encoder
-    from cod3s.files.disk import require_new, require_own
-    from cod3s.files.tables import read_sentences
-    from cod3s.signatures import itq_code, median_code
     from cod3s.signatures.signer import embed_all
 
-    makers = {"median": median_code, "itq": itq_code}
+    makers = {"median": cod3s.median_code, "itq": cod3s.itq_code}
     find_name("learned code", kind, makers)
     require_own(output, "code.json")
     require_new(output, force)
-    chosen = load_encoder(encoder)
+    loaded = cod3s.load_encoder(encoder)
     with progress("encoding", None) as advance:
-        vectors = embed_all(chosen, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
+        vectors = embed_all(loaded, islice(read_sentences(sentences, column), _MAX_FITTED), advance)
     if not len(vectors):
         raise Cod3sError(f"there are no sentences in {sentences}")
     code = makers[kind](vectors, bits, seed)
-    code.save(output, chosen.id)
+    code.save(output, loaded.id)
     say(f"fitted a {kind} code of {bits} bits on {len(vectors)} sentences: {output}")
     if json:
-        record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": chosen.id}
+        record = {"folder": str(output), "kind": kind, "bits": bits, "seed": seed, "encoder": loaded.id}
         print_json({**record, "sentences": len(vectors)})

@@ -1,5 +1,6 @@
 """`cod3s train`, `export`, `info`: from a prepared corpus to a bundle."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -8,19 +9,17 @@ import typer
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import ForceOption, JsonOption, Options, numbers, takes_options
 from cod3s.errors import require, require_all
-from cod3s.train.config import TrainConfig
+from cod3s.files.disk import existing_file, require_new, require_own
+from cod3s.train.config import DEFAULT_INIT, TrainConfig, find_preset, parse_corpora, parse_roles
 
 PresetOption = Annotated[
     str | None,
     typer.Option(
-        "--preset",
-        help="Defaults for options that are not given: causal (unless you name one), paper, small, pretrained "
-        "(a seq2seq model that --init names), tiny, and default (how the package's bundle began).",
+        help="Defaults for options you do not set: causal (unless you name one), paper, small, pretrained "
+        "(a seq2seq model that --init names), tiny, and default (how the package's bundle began)."
     ),
 ]
-MinutesOption = Annotated[
-    float | None, typer.Option("--max-minutes", min=0.01, help="Stop each model after this many minutes.")
-]
+MinutesOption = Annotated[float | None, typer.Option(min=0.01, help="Stop each model after this many minutes.")]
 
 
 @takes_options(TrainConfig)
@@ -41,14 +40,13 @@ def train(
     """Train the models of a corpus: checkpoints, a log, and the best weights at the end.
 
     Unless you say otherwise, training starts from the language model in the package.
-    Options that are not given come from the preset; the defaults shown are those of `causal`.
+    Options you do not set come from the preset; the defaults shown are those of `causal`.
     Use --resume to continue a run that was killed; without it, a folder that holds a run is refused.
     """
     _require_training()
     if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
     from cod3s.train import train as train_run
-    from cod3s.train.config import find_preset, parse_corpora, parse_roles
     from cod3s.train.run_folder import FINISHED
 
     preset = preset or _preset_for(options.get("init"))
@@ -80,7 +78,6 @@ def _preset_for(init: str | None) -> str:
     """The preset for a pretrained model: causal language models are trained differently from seq2seq models."""
     from cod3s.bundle import is_bundle
     from cod3s.model.causal import is_causal
-    from cod3s.train.config import DEFAULT_INIT
 
     causal = init in (None, DEFAULT_INIT) or is_causal(init) or is_bundle(Path(init))
     return "causal" if causal else "pretrained"
@@ -97,15 +94,14 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run folder made by `cod3s train`.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
     quantization: Annotated[
-        str, typer.Option(help="int8, float32, or int6 (causal models: smaller on disk).")
+        str, typer.Option(help="int8, float32, or for causal models int6 (smaller).")
     ] = "int8",
     name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Licence for the model card.")] = "",
-    about: Annotated[
-        Path | None, typer.Option(help="A Markdown file for the model card: data, known weaknesses.")
-    ] = None,
+    about: Annotated[Path | None, typer.Option(help="Markdown file for the model card: data, weaknesses.")] = None,
     with_torch: Annotated[
-        bool, typer.Option("--with-torch", help="Add the weights in float16 for torch: systems dbs and dpc.")
+        bool,
+        typer.Option("--with-torch", help="Add float16 weights for torch, which the systems dbs and dpc need."),
     ] = False,
     word_graph: Annotated[
         Path | None, typer.Option(help="The corpus of the run, to add its word graph for the system dpc.")
@@ -117,7 +113,6 @@ def export(
     _require_training()
     from cod3s.bundle import NAME, sizes
     from cod3s.export.bundle_writer import export as export_run
-    from cod3s.files.disk import existing_file, require_new, require_own
 
     require_own(output, NAME)
     require_new(output, force)
@@ -139,14 +134,10 @@ def export(
 
 
 def info(
-    bundle: Annotated[
-        Path | None, typer.Argument(help="A bundle folder; by default, the one in the package.")
-    ] = None,
+    bundle: Annotated[Path | None, typer.Argument(help="A bundle; by default, the one in the package.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Describe a bundle, and check that its files are unchanged since the export."""
-    from dataclasses import asdict
-
     from cod3s.bundle import default_bundle, read_facts, sizes, verify
     from cod3s.decode.known_answers import load_known
 

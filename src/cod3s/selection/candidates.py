@@ -20,21 +20,11 @@ _BLOCK = 8192  # candidates encoded together
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
-    """The candidates to choose from, best first, and the blank ones, as positions in the user's list."""
-
-    positions: Rows
-    blank: Rows
-
-
-@dataclass(frozen=True, eq=False)
 class Pool:
     """What the methods choose from, in rank order: row 0 is the best candidate."""
 
     form: Callable[[int], str]  # the text of a row as it is embedded: rows that share it say the same thing
-    quality: (
-        Scores  # 1 for the best score, 0 for the worst; all 0 where there are no scores; empty without vectors
-    )
+    quality: Scores  # from 1, the best, to 0, the worst; all 0 without scores; empty without vectors
     packed: Packed
     vectors: Vectors | None  # None for the method that needs only signatures
 
@@ -81,11 +71,14 @@ def check_scores(scores: Iterable[float] | None, count: int) -> Scores | None:
     return numbers
 
 
-def rank(texts: Sequence[str], scores: Scores | None) -> Ranked:
-    """Best score first, equal ones as they came; without scores the order of the list is the ranking."""
+def rank(texts: Sequence[str], scores: Scores | None) -> tuple[Rows, Rows]:
+    """The positions of the candidates to choose from, best first, and of the blank ones.
+
+    Equal scores keep the order of the list, which is the ranking if there are no scores.
+    """
     visible = np.fromiter(map(is_visible, texts), bool, len(texts))
     order = np.arange(len(texts)) if scores is None else np.argsort(-scores, kind="stable")
-    return Ranked(positions=order[visible[order]], blank=np.flatnonzero(~visible))
+    return order[visible[order]], np.flatnonzero(~visible)
 
 
 def make_pool(

@@ -95,8 +95,7 @@ def select(
     quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
     (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also
     subtracts 0.6 of the vectors' mean and slightly prefers candidates with near neighbours (`shared` and `typical`
-    in the settings). `vectors` are your embeddings, which replace the
-    encoder.
+    in the settings). `vectors` are your embeddings, which replace the encoder.
     """
     check_method(method)
     if k < 1:
@@ -108,14 +107,14 @@ def select(
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
     shared = typical = 0.0
-    if method == AUTO:
-        by_rule = strict or min_hamming is not None or len(texts) > MOST_FOR_DPP
-        method = "signatures" if by_rule else "dpp"
-        shared, typical = (0.0, 0.0) if by_rule else (_AUTO_SHARED, _AUTO_TYPICAL)
-    ranked = rank(texts, numbers)
+    if method == AUTO and (strict or min_hamming is not None or len(texts) > MOST_FOR_DPP):
+        method = "signatures"
+    elif method == AUTO:
+        method, shared, typical = "dpp", _AUTO_SHARED, _AUTO_TYPICAL
+    positions, blank = rank(texts, numbers)
     min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
     source, encoder_name = _open_source(encoder, vectors, len(texts), bits, seed)
-    pool = make_pool(texts, numbers, ranked.positions, source=source, keep_vectors=method != "signatures")
+    pool = make_pool(texts, numbers, positions, source=source, keep_vectors=method != "signatures")
     if pool.vectors is None or not len(pool.packed):
         rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
     else:
@@ -124,7 +123,7 @@ def select(
     return Selection(
         k=k,
         method=method,
-        selected=_describe(texts, numbers, ranked.positions, pool.packed, rows, bits, min_hamming),
+        selected=_describe(texts, numbers, positions, pool.packed, rows, bits, min_hamming),
         settings={
             "encoder": encoder_name,
             "bits": bits,
@@ -133,7 +132,7 @@ def select(
             **({"score_weight": score_weight} if method in _WEIGHTED else {}),
             **({"shared": shared, "typical": typical} if shared else {}),
         },
-        blank=tuple(ranked.blank.tolist()),
+        blank=tuple(blank.tolist()),
         remarks=_remarks(pool.packed, rows, k, min_hamming),
     )
 
@@ -153,12 +152,12 @@ def _open_source(
     if vectors is not None:
         rows = check_vectors(vectors, count)
         return SignedVectors(rows, random_code(bits, rows.shape[1], seed)), "vectors"
-    opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    return Signer(opened, random_code(bits, opened.dim, seed)), opened.id
+    loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    return Signer(loaded, random_code(bits, loaded.dim, seed)), loaded.id
 
 
 def check_method(method: str) -> str:
-    """`method` itself if it is one of METHODS; else a clear error."""
+    """`method`, or an error if it is not one of METHODS."""
     return find_name("method", method, METHODS)
 
 

@@ -40,9 +40,7 @@ class ServerError(Cod3sError):
 class _Ledger:
     """Shared by all calls to a server: tokens spent, whether it ever answered, and whether it accepts `n`."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    estimated: bool = False
+    tokens: Tokens = field(default_factory=Tokens)
     has_answered: bool = False
     one_choice_only: bool = False
     lock: Any = field(default_factory=Lock)
@@ -98,7 +96,7 @@ class CompletionServer:
 
     def tokens_spent(self) -> Tokens:
         """The tokens of all calls so far."""
-        return Tokens(self._ledger.prompt_tokens, self._ledger.completion_tokens, self._ledger.estimated)
+        return self._ledger.tokens
 
     @property
     def address(self) -> str:
@@ -194,16 +192,17 @@ class CompletionServer:
         counted = isinstance(usage, dict) and all(
             isinstance(usage.get(name), int) for name in ("prompt_tokens", "completion_tokens")
         )
+        if counted:
+            spent = Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+        else:
+            spent = Tokens(_estimate(prompt), sum(_estimate(text) for text, _ in choices), estimated=True)
         with self._ledger.lock:
-            if counted:
-                self._ledger.prompt_tokens += usage["prompt_tokens"]
-                self._ledger.completion_tokens += usage["completion_tokens"]
-            else:
-                self._ledger.estimated = True
-                self._ledger.prompt_tokens += -(-len(prompt) // _CHARACTERS_PER_TOKEN)
-                self._ledger.completion_tokens += sum(
-                    -(-len(text) // _CHARACTERS_PER_TOKEN) for text, _ in choices
-                )
+            self._ledger.tokens += spent
+
+
+def _estimate(text: str) -> int:
+    """The number of tokens of a text, rounded up."""
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)
 
 
 def _message_text(content: Any) -> Any:

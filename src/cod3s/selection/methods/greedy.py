@@ -71,9 +71,8 @@ def choose_greedily(vectors: Vectors, weight: Floats, k: int) -> Rows:
         best = int(gain.argmax())
         if gain[best] < _TINY:
             break
-        step = (
-            _kernel_row(vectors, weight, best) - basis[: len(chosen)].T @ basis[: len(chosen), best]
-        ) / np.sqrt(gain[best])
+        earlier = basis[: len(chosen)]
+        step = (_kernel_row(vectors, weight, best) - earlier.T @ earlier[:, best]) / np.sqrt(gain[best])
         basis[len(chosen)] = step
         chosen.append(best)
         gain -= step**2
