@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cod3s.errors import SentenceError
 from cod3s.text import all_for_embedding, clean, for_embedding, for_modelling, words
-from cod3s.word_lists import PATH, word_set
+from cod3s.word_lists import DATA, data_rows, word_set
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_words_are_lower_cased_with_their_apostrophes() -> None:
 
 
 def test_every_word_list_is_used_and_none_has_a_word_twice() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in PATH.parents[1].rglob("*.py"))
-    rows = [line.split("\t") for line in PATH.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    code = "".join(path.read_text(encoding="utf-8") for path in DATA.parent.rglob("*.py"))
+    rows = data_rows("words.tsv")
     names = [name for name, _, _ in rows]
     assert len(set(names)) == len(names)
     assert [name for name in names if f'"{name}"' not in code and f"'{name}'" not in code] == []

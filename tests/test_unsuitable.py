@@ -26,7 +26,8 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.decode.two_stages import AnswerChoice
 from cod3s.evaluate.generation import name_systems
 from cod3s.records import AnswerSet, ChosenSignature
-from cod3s.unsuitable import PATH, find_unsuitable, is_sensitive, is_unsuitable, presentable, read_rules
+from cod3s.unsuitable import find_unsuitable, is_sensitive, is_unsuitable, presentable, read_rules
+from cod3s.word_lists import data_rows
 from tiny_bundle import SOURCES, TinyBundle
 from unsuitable_lines import read_answers, read_lines, read_sources
 
@@ -54,7 +55,7 @@ def test_the_test_set_is_large_enough() -> None:
 
 
 def test_every_row_of_the_list_has_a_reason_and_every_rule_keys_and_a_use() -> None:
-    rows = [line.split("\t") for line in PATH.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    rows = data_rows("unsuitable.tsv")
     assert rows[0] == ["kind", "name", "pattern", "reason"]
     assert all(len(row) == 4 and row[2] and row[3] for row in rows)
     assert {row[0] for row in rows[1:]} == {"part", "harmless", "never", "uninvited", "beside", "invites"}

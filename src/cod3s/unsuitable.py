@@ -10,9 +10,9 @@ import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-PATH = Path(__file__).parent / "data" / "unsuitable.tsv"
+from cod3s.word_lists import data_rows
+
 PROFANITY = "profanity"
 """The topic of swear words, which training pairs have a separate filter for."""
 HARMLESS = "_"
@@ -50,12 +50,11 @@ class Rules:
 @cache
 def read_rules() -> Rules:
     """The list in data/unsuitable.tsv, which explains its columns."""
-    lines = [line for line in PATH.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     parts: dict[str, str] = {}
     stops: list[Rule] = []
     harmless: list[str] = []
     invites: dict[str, str] = {}
-    for kind, name, written, reason in (line.split("\t") for line in lines[1:]):
+    for kind, name, written, reason in data_rows("unsuitable.tsv")[1:]:
         coded = written.startswith(_CODED)
         pattern = codecs.decode(written.removeprefix(_CODED), "rot13") if coded else written
         pattern = _PART.sub(lambda part: parts[part[1]], pattern)

@@ -1,16 +1,20 @@
-"""Look up the lists of English words in data/words.tsv, which says what each of them is for."""
+"""Read the tables in `data/`; look up the lists of English words in words.tsv, which says what each is for."""
 
 from functools import cache
 from pathlib import Path
 
-PATH = Path(__file__).parent / "data" / "words.tsv"
+DATA = Path(__file__).parent / "data"
+
+
+def data_rows(name: str) -> list[list[str]]:
+    """The rows of a table in `data/`, without its comments."""
+    lines = (DATA / name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 @cache
 def _read_lists() -> dict[str, str]:
-    lines = PATH.read_text(encoding="utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {name: words for name, words, _about in rows}
+    return {name: words for name, words, _about in data_rows("words.tsv")}
 
 
 def word_set(name: str) -> frozenset[str]:

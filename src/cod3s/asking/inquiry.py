@@ -7,11 +7,11 @@ import numpy as np
 from cod3s.asking.coverage import Coverage, measure_coverage
 from cod3s.asking.diversified import Diversified, Tokens
 from cod3s.asking.replies import Answered, Failed
-from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Cod3sError
 from cod3s.selection import Selection, check_method, default_min_hamming, select
-from cod3s.signatures import Packed, keep_apart, pack, random_code
-from cod3s.signatures.signer import Signer
+from cod3s.signatures import Packed, keep_apart, pack
+from cod3s.signatures.signer import open_signer
 
 MIN_GAIN = 0.05  # new bins per call: a generator that always says the same thing is asked ten times
 _FAILURES_IN_A_ROW = 3
@@ -41,12 +41,11 @@ class Inquiry:
         self._method = check_method(method)  # fail now, not after all calls have been paid for
         self._min_hamming = min_hamming
         self._rule = default_min_hamming(bits) if min_hamming is None else min_hamming
-        loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
-        self._signer = Signer(loaded, random_code(bits, loaded.dim, seed))
+        self._signer = open_signer(encoder, bits, seed)
         self._texts: list[str] = []
         self._scores: list[float | None] = []
         self._calls_of_texts: list[int] = []
-        self._vectors: Vectors = np.zeros((0, loaded.dim), np.float32)
+        self._vectors: Vectors = np.zeros((0, self._signer.encoder.dim), np.float32)
         self._packed: Packed = np.zeros((0, (bits + 7) // 8), np.uint8)
         self._failures: list[Failed] = []
         self._failures_in_a_row = 0

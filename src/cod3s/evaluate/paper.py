@@ -4,17 +4,15 @@ Weir, Sedoc and Van Durme, "COD3S: Diverse Generation with Discrete Semantic Sig
 are in data/paper.tsv.
 """
 
-from pathlib import Path
+from cod3s.word_lists import data_rows
 
-PATH = Path(__file__).parents[1] / "data" / "paper.tsv"
 Published = dict[str, dict[str, dict[str, float]]]
 """System → figure → relation → value."""
 
 
 def _read_tables() -> dict[str, Published]:
     tables: dict[str, Published] = {}
-    lines = [line for line in PATH.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    for name, system, figure, effect, cause in (line.split("\t") for line in lines):
+    for name, system, figure, effect, cause in data_rows("paper.tsv"):
         values = {"effect": float(effect), **({"cause": float(cause)} if cause else {})}
         tables.setdefault(name, {}).setdefault(system, {})[figure] = values
     return tables

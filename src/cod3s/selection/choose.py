@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode import Encoder, Vectors, load_encoder
+from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Cod3sError
 from cod3s.options import find_name
 from cod3s.records import ResultSet
@@ -25,7 +25,7 @@ from cod3s.selection.methods.greedy import choose_dpp, choose_mmr, take_away_sha
 from cod3s.selection.methods.hamming_rule import choose_apart
 from cod3s.selection.methods.kmedoids import choose_kmedoids
 from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
-from cod3s.signatures.signer import Signer
+from cod3s.signatures.signer import Signer, open_signer
 
 AUTO = "auto"
 METHODS = {
@@ -152,8 +152,8 @@ def _open_source(
     if vectors is not None:
         rows = check_vectors(vectors, count)
         return SignedVectors(rows, random_code(bits, rows.shape[1], seed)), "vectors"
-    loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    return Signer(loaded, random_code(bits, loaded.dim, seed)), loaded.id
+    signer = open_signer(encoder, bits, seed)
+    return signer, signer.encoder.id
 
 
 def check_method(method: str) -> str:

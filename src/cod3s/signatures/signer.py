@@ -45,13 +45,12 @@ def sign(
     if isinstance(sentences, str):
         raise SentenceError("one sentence was given, but a list of sentences is needed", hint="put it in a list")
     texts = [clean(sentence) for sentence in sentences]
-    encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
-    code = code or random_code(bits, encoder.dim, seed)
-    vectors = embed(encoder, texts)
+    signer = open_signer(encoder, bits, seed, code)
+    code, vectors = signer.code, signer.vectors(texts)
     signed = code.sign(vectors)
     rows = zip(texts, to_text(signed), code.margin(vectors), strict=True)
     return Signed(
-        encoder=encoder.id,
+        encoder=signer.encoder.id,
         code=code.kind,
         bits=code.bits,
         seed=code.seed,
@@ -79,6 +78,12 @@ class Signer:
     def signatures_of(self, vectors: Vectors) -> list[str]:
         """The signature of each vector, for callers that also need the vectors."""
         return to_text(self.code.sign(vectors))
+
+
+def open_signer(encoder: Encoder | str, bits: int, seed: int, code: Code | None = None) -> Signer:
+    """A signer with this encoder, or the one of this name, and the code; random hyperplanes if there is no code."""
+    opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    return Signer(opened, code or random_code(bits, opened.dim, seed))
 
 
 def embed(encoder: Encoder, texts: Sequence[str]) -> Vectors:
