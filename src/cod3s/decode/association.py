@@ -11,7 +11,7 @@ import numpy as np
 
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError
-from cod3s.files.disk import replaced_file
+from cod3s.files.arrays import load_half, save_half
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,12 @@ class Association:
 
 def save_association(path: Path, association: Association) -> None:
     """Write the map in half precision."""
-    rows = np.vstack([association.scale, association.down, association.up]).astype(np.float16)
-    with replaced_file(path) as partial, partial.open("wb") as stream:
-        np.save(stream, rows)
+    save_half(path, np.vstack([association.scale, association.down, association.up]))
 
 
 def load_association(path: Path) -> Association:
     """The association in a file."""
-    try:
-        rows = np.load(path, allow_pickle=False).astype(np.float32)
-    except (OSError, ValueError, EOFError) as error:
-        raise BundleError(f"{path} cannot be read", hint="copy the bundle again") from error
+    rows = load_half(path)
     if rows.ndim != 2 or len(rows) < 3 or len(rows) % 2 == 0 or not np.isfinite(rows).all():
         raise BundleError(f"{path} is not an association", hint="learn it again with `cod3s associate`")
     down, up = np.split(rows[1:], 2)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, Progress
-from cod3s.files.disk import replaced_file
+from cod3s.files.arrays import load_half, save_half
 from cod3s.logistic import fit_large_logistic
 from cod3s.signatures.bits import Bits, to_text
 
@@ -79,16 +79,12 @@ def share_inferred(head: SignatureHead, vectors: Vectors, bits: Bits) -> float:
 
 def save_head(path: Path, head: SignatureHead) -> None:
     """Write the weights in half precision."""
-    with replaced_file(path) as partial, partial.open("wb") as stream:
-        np.save(stream, head.weights.astype(np.float16))
+    save_half(path, head.weights)
 
 
 def load_head(path: Path, bits: int) -> SignatureHead:
     """The head in a file; an error if it does not infer `bits` bits."""
-    try:
-        weights = np.load(path, allow_pickle=False).astype(np.float64)
-    except (OSError, ValueError, EOFError) as error:
-        raise BundleError(f"{path} cannot be read", hint="copy the bundle again") from error
+    weights = load_half(path).astype(np.float64)
     if weights.ndim != 2 or len(weights) != bits or weights.shape[1] <= bits + 1 or not np.isfinite(weights).all():
         raise BundleError(
             f"{path} does not infer signatures of {bits} bits", hint="learn it again with `cod3s associate`"

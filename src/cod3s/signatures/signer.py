@@ -81,7 +81,7 @@ class Signer:
 
 
 def open_signer(encoder: Encoder | str, bits: int, seed: int, code: Code | None = None) -> Signer:
-    """A signer with this encoder, or the one of this name, and the code; random hyperplanes if there is no code."""
+    """A signer with an encoder, or the one of this name, and a code; random hyperplanes if there is none."""
     opened = load_encoder(encoder) if isinstance(encoder, str) else encoder
     return Signer(opened, code or random_code(bits, opened.dim, seed))
 
