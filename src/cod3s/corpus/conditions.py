@@ -31,3 +31,8 @@ def word_count(side: str) -> str:
 def matches(side: str, pattern: str) -> str:
     quoted = pattern.replace("'", "''")
     return f"regexp_matches({side}, '{quoted}')"
+
+
+def side_filter(name: str, reason: str, *patterns: str) -> Filter:
+    """A filter that removes a pair if any of the patterns matches either side."""
+    return Filter(name, reason, either(lambda side: " OR ".join(matches(side, pattern) for pattern in patterns)))
