@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cod3s.errors import Cod3sError
+from cod3s.corpus.prepare_config import PrepareConfig
 
 SPLITS = ("train", "dev", "test")
 MAX_GROUPED_ROWS = 200_000
@@ -37,11 +37,7 @@ class HeldOut(Protocol):
 class Line:
     """Holds out stretches of the line: `share` of it for dev, as much for test; 0 holds out nothing."""
 
-    share: float = 0.02
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 0.25:
-            raise Cod3sError(f"a share of {self.share} cannot be held out", hint="choose from 0 to 0.25")
+    share: float
 
     def stretch(self, split: str) -> tuple[int, int]:
         """The first key of the split and the first key after it."""
@@ -63,6 +59,21 @@ class AtLeast:
 
     def of(self, pairs: int) -> int:
         return min(self.pairs, int(self.share * pairs))
+
+
+def wanted_pairs(config: PrepareConfig) -> dict[str, AtLeast]:
+    """How many pairs dev and test should have; empty if the user chose a --held-out share.
+
+    The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
+    number is taken literally, up to a quarter of the pairs.
+    """
+    if config.held_out != PrepareConfig.held_out:
+        return {}
+    default = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
+    return {
+        split: AtLeast(min(number, 100), 0.1) if number == default[split] else AtLeast(number, 0.25)
+        for split, number in (("dev", config.dev), ("test", config.test))
+    }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.corpus.manifest import FORMAT, NAME, WORK, InputFile, Manifest, check_format, load_manifest
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.corpus.shards import ShardTask
+from cod3s.corpus.shards import NO_ENCODER, ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
@@ -43,7 +43,8 @@ class CorpusFolder:
     def unsigned(self, shard: Shard) -> Location:
         return self.work / f"{shard.name}.parquet"
 
-    def task(self, shard: Shard, with_vectors: bool) -> ShardTask:
+    def task(self, shard: Shard) -> ShardTask:
+        with_vectors = self.config.bins and shard.split == "train" and self.config.encoder != NO_ENCODER
         return ShardTask(
             name=shard.name,
             unsigned=self.unsigned(shard),

@@ -17,8 +17,8 @@ class Leaks:
     """Held-out sentences, by hash, and which of them occur in train."""
 
     def __init__(self, hashes: Sequence[Hashes]) -> None:
-        none: Hashes = np.empty(0, np.uint64)
-        self._known = np.unique(np.concatenate([none, *(rows.ravel() for rows in hashes)]))
+        end = np.array([np.iinfo(np.uint64).max], np.uint64)  # so that every search ends at an element
+        self._known = np.unique(np.concatenate([end, *(rows.ravel() for rows in hashes)]))
         self._met = np.zeros(len(self._known), bool)
 
     def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -31,12 +31,10 @@ class Leaks:
     def in_train(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Which of these held-out sentences occur in train; complete once all of train was watched."""
         index, known = self._find(hashes)
-        return known & self._met[index] if len(self._met) else known
+        return known & self._met[index]
 
     def _find(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        if not len(self._known):
-            return np.zeros(hashes.shape, np.intp), np.zeros(hashes.shape, bool)
-        index = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+        index = np.searchsorted(self._known, hashes)
         return index, self._known[index] == hashes
 
 

@@ -1,10 +1,13 @@
-"""Open DuckDB with a memory limit and the SQL macros that compare sentences."""
+"""Open DuckDB with a memory limit and the SQL macros that compare sentences; read and write its rows."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from cod3s.files.locations import Location
 
@@ -33,9 +36,7 @@ def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     if spill is not None:
         settings["temp_directory"] = str(spill)
     connection = duckdb.connect(config=settings)
-    for macro in _MACROS.split(";\n"):
-        if macro.strip():
-            connection.execute(macro).fetchall()
+    connection.execute(_MACROS)
     return connection
 
 
@@ -50,3 +51,15 @@ def table_of(connection: Any, name: str, files: list[Location]) -> str:
     dataset = ds.dataset([file.path for file in files], filesystem=files[0].system, format="parquet")
     connection.register(name, dataset)
     return name
+
+
+def write_batches(stream: BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write the batches as Parquet, one at a time; return the number of rows. No batch leaves the stream empty."""
+    rows, writer = 0, None
+    for batch in batches:
+        writer = writer or pq.ParquetWriter(stream, batch.schema, compression="zstd")
+        writer.write_batch(batch)
+        rows += len(batch)
+    if writer:
+        writer.close()
+    return rows
