@@ -8,7 +8,7 @@ groups of pairs that share sentences are held out instead.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,6 @@ _Numbers = npt.NDArray[np.uint64]
 _Counts = npt.NDArray[np.int64]
 
 
-class HeldOut(Protocol):
-    """Which rows of a relation belong to a split."""
-
-    def condition(self, relation: str, split: str) -> str:
-        """An SQL condition over `key_high`."""
-        ...
-
-
 @dataclass(frozen=True)
 class Line:
     """Holds out stretches of the line: `share` of it for dev, as much for test; 0 holds out nothing."""
@@ -46,6 +38,7 @@ class Line:
         return ends[split]
 
     def condition(self, relation: str, split: str) -> str:
+        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
         start, end = self.stretch(split)
         return f"key_high BETWEEN {start}::UBIGINT AND {end - 1}::UBIGINT" if start < end else "FALSE"
 
@@ -134,6 +127,7 @@ class Groups:
             connection.register(f"held_out_{name}", table)
 
     def condition(self, relation: str, split: str) -> str:
+        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
         if split == "train":
             return f"key_high NOT IN (SELECT key FROM held_out_{relation})"
         return f"key_high IN (SELECT key FROM held_out_{relation} WHERE split = '{split}')"

@@ -61,10 +61,10 @@ class CorpusFolder:
         self._compare(asdict(manifest.config), [asdict(file) for file in manifest.inputs])
         for facts in manifest.relations.values():
             for file in [*facts.shards, *([facts.bins] if facts.bins else [])]:
-                if (self.location / file.name).size() != file.bytes:
-                    missing = (self.location / file.name).url
+                location = self.location / file.name
+                if location.size() != file.bytes:
                     raise Cod3sError(
-                        f"{missing} is missing or damaged", hint="delete the folder and prepare again"
+                        f"{location.url} is missing or damaged", hint="delete the folder and prepare again"
                     )
         return manifest
 

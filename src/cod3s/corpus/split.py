@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, HeldOut, Line, fills, read_keys, wanted_pairs
+from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, Line, fills, read_keys, wanted_pairs
 from cod3s.corpus.leakage import Leaks, sentence_hashes
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.sql import BATCH_ROWS, table_of, write_batches
@@ -111,7 +111,7 @@ class Splitter:
             }
         return shards, self._counts
 
-    def _choose_held_out(self) -> HeldOut:
+    def _choose_held_out(self) -> Line | Groups:
         """The line, unless the corpus is small and the line holds out fewer pairs than are wanted."""
         line = Line(self._config.held_out if self._config.dev or self._config.test else 0)
         least = wanted_pairs(self._config)
@@ -209,11 +209,10 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
     """The first `limit` rows by key, which are a random sample; the others are counted."""
-    left = limit
     for batch in batches:
-        taken = batch if left is None else batch.slice(0, left)
+        taken = batch.slice(0, limit)
         count.removed[LIMIT] += len(batch) - len(taken)
-        left = None if left is None else left - len(taken)
+        limit = None if limit is None else limit - len(taken)
         if len(taken):
             yield taken
 
