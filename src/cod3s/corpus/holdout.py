@@ -78,8 +78,7 @@ class Keys:
 
     def of_split(self, line: Line, split: str) -> npt.NDArray[np.bool_]:
         start, end = line.stretch(split)
-        inside: npt.NDArray[np.bool_] = (self.high >= np.uint64(start)) & (self.high <= np.uint64(max(end - 1, 0)))
-        return inside & (start < end)
+        return (self.high >= start) & (self.high < end)
 
 
 def read_keys(connection: Any, table: str) -> Keys:
@@ -149,7 +148,7 @@ def _chosen(groups: list[int], sizes: _Counts, left: _Counts) -> Iterator[int]:
 
 
 def _groups(sentences: _Numbers) -> npt.NDArray[np.intp]:
-    """The number of each pair's group, for pairs given by the hashes of their sentences (pairs, 2)."""
+    """The number of each pair's group, from the hashes of the sentences: (pairs, source and target)."""
     known, ids = np.unique(sentences, return_inverse=True)
     parents = list(range(len(known)))
 

@@ -18,7 +18,7 @@ class Leaks:
 
     def __init__(self, hashes: Sequence[Hashes]) -> None:
         end = np.array([np.iinfo(np.uint64).max], np.uint64)  # so that every search ends at an element
-        self._known = np.unique(np.concatenate([end, *(rows.ravel() for rows in hashes)]))
+        self._known = np.unique(np.concatenate([end, *hashes]))
         self._met = np.zeros(len(self._known), bool)
 
     def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,16 +6,18 @@ Each file is sifted by itself, so this step runs in parallel; duplicates and spl
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import BinaryIO
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import PAIR_SCHEMA, Reader
 from cod3s.corpus.relations import Relation, columns_of, find_relations
-from cod3s.corpus.sql import BATCH_ROWS, connect, write_batches
+from cod3s.corpus.sql import BATCH_ROWS, connect
 from cod3s.files.locations import Location
 
 OTHER_ORDER = "order"
@@ -51,7 +53,7 @@ class Sifter:
         """Write the kept rows to `part`.parquet, then the counts to `part`.json."""
         reader, removed = Reader(file, self._names, self._config.bad_rows == "skip"), Counter[str]()
         with part.with_suffix(".parquet").replaced() as stream:
-            kept = write_batches(stream, self._kept(reader, relation, removed))
+            kept = _write(stream, self._kept(reader, relation, removed))
         sifted = Sifted(reader.read, reader.bad, reader.bad_examples, dict(removed), kept)
         part.with_suffix(".json").write_json(asdict(sifted))
 
@@ -104,3 +106,15 @@ def _noting(batches: Iterator[pa.RecordBatch], failed: list[Exception]) -> Itera
     except Exception as error:
         failed.append(error)
         raise
+
+
+def _write(stream: BinaryIO, batches: Iterator[pa.RecordBatch]) -> int:
+    """Write the batches as Parquet, one at a time; return the number of rows. No batch leaves the stream empty."""
+    rows, writer = 0, None
+    for batch in batches:
+        writer = writer or pq.ParquetWriter(stream, batch.schema, compression="zstd")
+        writer.write_batch(batch)
+        rows += len(batch)
+    if writer:
+        writer.close()
+    return rows

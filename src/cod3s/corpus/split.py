@@ -1,7 +1,7 @@
 """The second step: split the unique pairs of all files into unsigned shards of train, dev and test.
 
-Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Held-out rows come
-first; the train rows then show which held-out sentences also occur in train.
+Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Train comes first:
+it shows which held-out sentences also occur in train.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, Line, fills, read_keys, wanted_pairs
-from cod3s.corpus.leakage import Leaks, sentence_hashes
+from cod3s.corpus.leakage import Hashes, Leaks, sentence_hashes
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.corpus.sql import BATCH_ROWS, table_of, write_batches
+from cod3s.corpus.sql import BATCH_ROWS, table_of
 from cod3s.errors import Progress
 from cod3s.files.locations import Location
 
@@ -88,23 +88,15 @@ class Splitter:
 
     def __call__(self) -> tuple[list[Shard], dict[str, SplitCounts]]:
         """Write the shards of every relation; return them and the counts."""
-        waiting = [
-            _Waiting(self._work / relation / f"{split}.waiting", relation, split)
-            for relation in self._tables
-            for split in ("dev", "test")
-        ]
-        for rows in waiting:
-            rows.collect(self._rows(rows.relation, rows.split))
-        leaks = Leaks([rows.hashes for rows in waiting])
+        leaks = Leaks([self._hashes(relation, split) for relation in self._tables for split in ("dev", "test")])
         shards = []
         for relation, count in self._counts.items():
-            train = _limited(self._rows(relation, "train"), self._config.limit, count)
+            train = _limited(self._rows(relation, "train"), self._config.limit, count, LIMIT)
             shards += self._write(leaks.watched(train), relation, "train")
-        for rows in waiting:
-            most = self._config.dev if rows.split == "dev" else self._config.test
-            chosen = rows.release(leaks, most, self._counts[rows.relation])
-            shards += self._write(chosen, rows.relation, rows.split)
         for relation, count in self._counts.items():
+            for split, limit in (("dev", self._config.dev), ("test", self._config.test)):
+                clean = _without_leaks(self._rows(relation, split), leaks, count)
+                shards += self._write(_limited(clean, limit, count, RESERVE), relation, split)
             count.rows = {
                 split: sum(shard.rows for shard in shards if (shard.relation, shard.split) == (relation, split))
                 for split in SPLITS
@@ -120,6 +112,13 @@ class Splitter:
             return line
         keys = {relation: read_keys(self._connection, table) for relation, table in self._tables.items()}
         return line if fills(line, keys, least) else Groups(self._connection, keys, least)
+
+    def _hashes(self, relation: str, split: str) -> Hashes:
+        """The hashes of the sentences in a split, before duplicates are removed."""
+        rows = f"FROM {self._tables[relation]} WHERE {self._held_out.condition(relation, split)}"
+        query = f"SELECT source_hash AS hash {rows} UNION SELECT target_hash {rows}"
+        hashes: Hashes = self._connection.sql(query).fetchnumpy()["hash"].astype(np.uint64)
+        return hashes
 
     def _rows(self, relation: str, split: str) -> Iterator[pa.RecordBatch]:
         """The unique rows of a split, in the order of their keys."""
@@ -143,40 +142,6 @@ class Splitter:
                 pq.write_table(table.select(SHARD_COLUMNS), stream, compression="zstd")
             shards.append(shard)
         return shards
-
-
-class _Waiting:
-    """Held-out rows on disk until all of train has been seen; in memory are only their hashes."""
-
-    def __init__(self, file: Location, relation: str, split: str) -> None:
-        self._file, self.relation, self.split = file, relation, split
-        self.hashes = np.empty((0, 2), np.uint64)  # (rows, source and target)
-
-    def collect(self, batches: Iterator[pa.RecordBatch]) -> None:
-        hashes = [self.hashes]
-
-        def with_hashes_noted() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                hashes.append(sentence_hashes(batch))
-                yield batch
-
-        with self._file.replaced() as stream:
-            write_batches(stream, with_hashes_noted())
-        self.hashes = np.concatenate(hashes)
-
-    def release(self, leaks: Leaks, most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
-        """The first `most` rows none of whose sentences occurs in train."""
-        clean = ~leaks.in_train(self.hashes).any(axis=1)
-        chosen = clean & (np.cumsum(clean) <= most)
-        count.removed[LEAKED] += int((~clean).sum())
-        count.removed[RESERVE] += int(clean.sum() - chosen.sum())
-        start = 0
-        if len(chosen):
-            with self._file.system.open_input_file(self._file.path) as file:
-                for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
-                    yield batch.filter(pa.array(chosen[start : start + len(batch)]))
-                    start += len(batch)
-        self._file.remove()
 
 
 def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
@@ -207,11 +172,23 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
     return equal
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
-    """The first `limit` rows by key, which are a random sample; the others are counted."""
+def _without_leaks(
+    batches: Iterator[pa.RecordBatch], leaks: Leaks, count: SplitCounts
+) -> Iterator[pa.RecordBatch]:
+    """The held-out rows that share no sentence with train."""
+    for batch in batches:
+        leaked = leaks.in_train(sentence_hashes(batch)).any(axis=1)
+        count.removed[LEAKED] += int(leaked.sum())
+        yield batch.filter(pa.array(~leaked))
+
+
+def _limited(
+    batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts, reason: str
+) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows by key, which are a random sample; the others are counted as removed."""
     for batch in batches:
         taken = batch.slice(0, limit)
-        count.removed[LIMIT] += len(batch) - len(taken)
+        count.removed[reason] += len(batch) - len(taken)
         limit = None if limit is None else limit - len(taken)
         if len(taken):
             yield taken

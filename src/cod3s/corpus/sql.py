@@ -1,13 +1,10 @@
-"""Open DuckDB with a memory limit and the SQL macros that compare sentences; read and write its rows."""
+"""Open DuckDB with a memory limit and the SQL macros that compare sentences."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from cod3s.files.locations import Location
 
@@ -51,15 +48,3 @@ def table_of(connection: Any, name: str, files: list[Location]) -> str:
     dataset = ds.dataset([file.path for file in files], filesystem=files[0].system, format="parquet")
     connection.register(name, dataset)
     return name
-
-
-def write_batches(stream: BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write the batches as Parquet, one at a time; return the number of rows. No batch leaves the stream empty."""
-    rows, writer = 0, None
-    for batch in batches:
-        writer = writer or pq.ParquetWriter(stream, batch.schema, compression="zstd")
-        writer.write_batch(batch)
-        rows += len(batch)
-    if writer:
-        writer.close()
-    return rows
