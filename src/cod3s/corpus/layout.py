@@ -70,9 +70,9 @@ class CorpusFolder:
 
     def begin(self) -> None:
         """Record what is being made, or check that an unfinished run was making the same corpus."""
-        begun = self.work / "config.json"
-        if begun.exists():
-            before = begun.read_json()
+        record = self.work / "config.json"
+        if record.exists():
+            before = record.read_json()
             check_format(before.get("format", 1), self.location)
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
@@ -81,7 +81,7 @@ class CorpusFolder:
             )
         else:
             inputs = [asdict(file) for file in self.inputs]
-            begun.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
+            record.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
 
     def finish(self, manifest: Manifest) -> None:
         (self.location / NAME).write_json(asdict(manifest))

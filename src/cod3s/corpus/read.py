@@ -60,9 +60,7 @@ class Reader:
             parse: Parser | None = None
             for block in read_lines(stream):
                 rows = []
-                for number, line in enumerate(block.lines, block.first):
-                    if line == "":
-                        continue
+                for number, line in block:
                     if parse is None:
                         parse, is_header = self._recognise(line, number)
                         if is_header:
