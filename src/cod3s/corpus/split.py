@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, Line, fills, read_keys, wanted_pairs
-from cod3s.corpus.leakage import Hashes, Leaks, sentence_hashes
+from cod3s.corpus.leakage import Hashes, Leaks
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.sql import BATCH_ROWS, table_of
 from cod3s.errors import Progress
@@ -69,7 +69,10 @@ class Plan:
 
 
 class Splitter:
-    """Splits the sifted rows of all relations together: no relation trains on what another holds out."""
+    """Splits the sifted rows of all relations together: no relation trains on what another holds out.
+
+    `parts` are the files with the rows of each relation.
+    """
 
     def __init__(
         self,
@@ -177,7 +180,7 @@ def _without_leaks(
 ) -> Iterator[pa.RecordBatch]:
     """The held-out rows that share no sentence with train."""
     for batch in batches:
-        leaked = leaks.in_train(sentence_hashes(batch)).any(axis=1)
+        leaked = leaks.in_train(batch)
         count.removed[LEAKED] += int(leaked.sum())
         yield batch.filter(pa.array(~leaked))
 
