@@ -19,12 +19,12 @@ def _empty(words: int = 2) -> Filter:
         letter = matches(side, r"\p{L}")
         return f"{word_count(side)} < {words} OR NOT {letter}"
 
-    return Filter("empty", f"a side has fewer than {words} words, or no letter", either(removes), words)
+    return Filter(f"empty:{words}", f"a side has fewer than {words} words, or no letter", either(removes))
 
 
 def _length(words: int = 12) -> Filter:
     many = either(lambda side: f"{word_count(side)} > {words}")
-    return Filter("length", f"a side has more than {words} words", many, words)
+    return Filter(f"length:{words}", f"a side has more than {words} words", many)
 
 
 def _repeated() -> Filter:
@@ -54,7 +54,7 @@ def _english() -> Filter:
 
 _WITH_NUMBER = {"empty": _empty, "length": _length}
 _PLAIN = {
-    filter.name: filter
+    filter.label: filter
     for filter in (
         side_filter(
             "characters",
