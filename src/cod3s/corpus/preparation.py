@@ -26,7 +26,7 @@ from cod3s.corpus.read import find_files
 from cod3s.corpus.relations import Relation, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
-from cod3s.corpus.split import SPLIT_REASONS, Plan, SplitCounts, Splitter
+from cod3s.corpus.split import LEAKED, SPLIT_REASONS, Plan, SplitCounts, Splitter
 from cod3s.corpus.sql import connect
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
@@ -198,7 +198,7 @@ class _Run:
             inverse=relation.inverse,
             splits=count.rows,
             funnel=_funnel(sifted, self._filters, count),
-            leaked=count.leaked,
+            leaked=count.removed[LEAKED],
             shards=[facts for task in tasks if (facts := task.done())],
             bins=bins,
         )

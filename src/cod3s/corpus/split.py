@@ -54,10 +54,6 @@ class SplitCounts:
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def leaked(self) -> int:
-        return self.removed[LEAKED]
-
 
 @dataclass(frozen=True)
 class Plan:
