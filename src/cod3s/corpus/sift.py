@@ -5,8 +5,8 @@ Each file is sifted by itself, so this step runs in parallel; duplicates and spl
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import BinaryIO
 
 import duckdb
 import pyarrow as pa
@@ -52,24 +52,26 @@ class Sifter:
     def __call__(self, file: Location, relation: Relation, part: Location) -> None:
         """Write the kept rows to `part`.parquet, then the counts to `part`.json."""
         reader, removed = Reader(file, self._names, self._config.bad_rows == "skip"), Counter[str]()
-        with part.with_suffix(".parquet").replaced() as stream:
-            kept = _write(stream, self._kept(reader, relation, removed))
+        with part.with_suffix(".parquet").replaced() as stream, self._annotated(reader, relation) as rows:
+            schema = rows.schema.remove(rows.schema.get_field_index("removed"))
+            with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+                for batch in rows:
+                    stays = pc.is_null(batch["removed"])
+                    removed.update(batch.filter(pc.invert(stays))["removed"].to_pylist())
+                    writer.write_batch(batch.filter(stays).select(schema.names))
+        kept = reader.read - removed.total()
         sifted = Sifted(reader.read, reader.bad, reader.bad_examples, dict(removed), kept)
         part.with_suffix(".json").write_json(asdict(sifted))
 
-    def _kept(self, reader: Reader, relation: Relation, removed: Counter[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._annotated(reader, relation):
-            stays = pc.is_null(batch["removed"])
-            removed.update(batch.filter(pc.invert(stays))["removed"].to_pylist())
-            yield batch.filter(stays).drop_columns(["removed"])
-
-    def _annotated(self, reader: Reader, relation: Relation) -> Iterator[pa.RecordBatch]:
+    @contextmanager
+    def _annotated(self, reader: Reader, relation: Relation) -> Iterator[pa.RecordBatchReader]:
         """All rows with their keys and, in `removed`, the first filter that removes them."""
         failed: list[Exception] = []
         pairs = pa.RecordBatchReader.from_batches(PAIR_SCHEMA, _noting(reader.batches(), failed))
         self._connection.register("pairs", pairs)
         try:
-            yield from self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS)
+            with self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS) as rows:
+                yield rows
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # DuckDB wraps what the reader raised; the reader's error says which line it was.
             raise failed[0] if failed else error from None
@@ -106,15 +108,3 @@ def _noting(batches: Iterator[pa.RecordBatch], failed: list[Exception]) -> Itera
     except Exception as error:
         failed.append(error)
         raise
-
-
-def _write(stream: BinaryIO, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write the batches as Parquet, one at a time; return the number of rows. No batch leaves the stream empty."""
-    rows, writer = 0, None
-    for batch in batches:
-        writer = writer or pq.ParquetWriter(stream, batch.schema, compression="zstd")
-        writer.write_batch(batch)
-        rows += len(batch)
-    if writer:
-        writer.close()
-    return rows
