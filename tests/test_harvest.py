@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cod3s.cli.main import app
-from cod3s.corpus.read import Reader, Tally
+from cod3s.corpus.read import Reader
 from cod3s.errors import Cod3sError, FileFormatError, UsageError
 from cod3s.files.locations import locate
 from cod3s.harvest import documents
@@ -247,7 +247,7 @@ def table_rows(path: Path) -> list[tuple[str, ...]]:
 
 
 def read_pairs(path: Path) -> list[dict[str, str]]:
-    batches = Reader(locate(path), (("cause", "effect"),)).batches(Tally())
+    batches = Reader(locate(path), (("cause", "effect"),)).batches()
     return [row for batch in batches for row in batch.to_pylist()]
 
 

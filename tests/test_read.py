@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.corpus.read import Reader, Tally, find_files
+from cod3s.corpus.read import Reader, find_files
 from cod3s.corpus.relations import CAUSE, EFFECT, columns_of, find_relations
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.files.lines import MAX_LINE_BYTES
@@ -25,9 +25,16 @@ TSV = "\t".join(CAUSAL) + "\n" + "\t".join(CAUSAL.values()) + "\n"
 QUOTED = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in (CAUSAL, CAUSAL.values()))
 
 
-def read(path: Path, names=BOTH, skip_bad: bool = False, tally: Tally | None = None) -> list[dict[str, str]]:
-    batches = Reader(locate(path), names, skip_bad).batches(tally or Tally())
-    return [row for batch in batches for row in batch.to_pylist()]
+def read(path: Path, names=BOTH) -> list[dict[str, str]]:
+    return rows_of(Reader(locate(path), names))
+
+
+def rows_of(reader: Reader) -> list[dict[str, str]]:
+    return [row for batch in reader.batches() for row in batch.to_pylist()]
+
+
+def skipping(path: Path) -> Reader:
+    return Reader(locate(path), BOTH, skip_bad=True)
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -137,10 +144,10 @@ def test_a_bad_row_is_named_by_its_line(tmp_path: Path, line: bytes, message: st
     path = written(tmp_path / "pairs.tsv", b"cause\teffect\torder\n" + good + line + b"\n" + good)
     with pytest.raises(FileFormatError, match=f"line 3: .*{message}"):
         read(path)
-    tally = Tally()
-    assert len(read(path, skip_bad=True, tally=tally)) == 2, reason
-    assert (tally.read, tally.bad) == (2, 1)
-    assert "line 3" in tally.examples[0]
+    reader = skipping(path)
+    assert len(rows_of(reader)) == 2, reason
+    assert (reader.read, reader.bad) == (2, 1)
+    assert "line 3" in reader.bad_examples[0]
 
 
 BAD_JSON = [
@@ -195,9 +202,9 @@ def test_nulls_and_wrong_types_in_parquet_are_found(tmp_path: Path) -> None:
     )
     with pytest.raises(FileFormatError, match="row 2"):
         read(tmp_path / "nulls.parquet")
-    tally = Tally()
-    assert len(read(tmp_path / "nulls.parquet", skip_bad=True, tally=tally)) == 1
-    assert (tally.read, tally.bad) == (1, 2)
+    reader = skipping(tmp_path / "nulls.parquet")
+    assert len(rows_of(reader)) == 1
+    assert (reader.read, reader.bad) == (1, 2)
     pq.write_table(pa.table({"cause": [["a"]], "effect": [["b"]]}), tmp_path / "lists.parquet")
     with pytest.raises(FileFormatError, match="not text"):
         read(tmp_path / "lists.parquet")
@@ -223,7 +230,7 @@ def test_a_file_that_vanishes_is_a_clear_error(tmp_path: Path) -> None:
     [file] = find_files([str(path)])
     path.unlink()
     with pytest.raises(Cod3sError, match="no file at"):
-        list(Reader(file, BOTH).batches(Tally()))
+        list(Reader(file, BOTH).batches())
 
 
 @pytest.mark.parametrize("name", ["nowhere.tsv", "empty"])
@@ -252,17 +259,17 @@ def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, pair
 @given(st.lists(st.sampled_from([b"good\tline", b"bad", b"\xff\t\xff", b"\0\t"]), min_size=1, max_size=50))
 def test_rows_in_are_rows_read_and_rows_bad(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
     path = written(tmp_path_factory.mktemp("read") / "a.tsv", b"\n".join([b"cause\teffect", *lines]))
-    tally = Tally()
-    read(path, skip_bad=True, tally=tally)
-    assert (tally.read, tally.bad) == (lines.count(b"good\tline"), len(lines) - lines.count(b"good\tline"))
+    reader = skipping(path)
+    rows_of(reader)
+    assert (reader.read, reader.bad) == (lines.count(b"good\tline"), len(lines) - lines.count(b"good\tline"))
 
 
 @pytest.mark.parametrize("size", [MAX_LINE_BYTES - 2, MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 5 * MAX_LINE_BYTES])
 def test_lines_near_the_limit_do_not_disturb_their_neighbours(tmp_path: Path, size: int) -> None:
     rows = [b"cause\teffect", b"a\tb", b"x" * (size - 2) + b"\ty", b"c\td"] * 2
     path = written(tmp_path / "a.tsv", b"\n".join(rows[:4] + rows[5:]))
-    tally = Tally()
-    found = [row["first"] for row in read(path, skip_bad=True, tally=tally)]
+    reader = skipping(path)
+    found = [row["first"] for row in rows_of(reader)]
     long = [] if size > MAX_LINE_BYTES else ["x" * (size - 2)]
     assert found == ["a", *long, "c", "a", *long, "c"]
-    assert tally.bad == (2 if size > MAX_LINE_BYTES else 0)
+    assert reader.bad == (2 if size > MAX_LINE_BYTES else 0)

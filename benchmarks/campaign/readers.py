@@ -19,7 +19,6 @@ from cod3s.bundle import open_vocabulary, read_facts, verify
 from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.questions import read_questions
 from cod3s.corpus.read import Reader as PairReader
-from cod3s.corpus.read import Tally as RowTally
 from cod3s.corpus.relations import columns_of, find_relations
 from cod3s.decode.baselines.word_graph.store import (
     Edge,
@@ -128,7 +127,7 @@ def _pair_reader(name: str) -> Callable[[Path], object]:
         relations = columns_of(find_relations("both", ""))
         for skip_bad in (True, False):
             reader = PairReader(locate(folder / name), relations, skip_bad=skip_bad)
-            for _ in reader.batches(RowTally()):
+            for _ in reader.batches():
                 pass
 
     return read

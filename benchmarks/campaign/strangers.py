@@ -24,7 +24,6 @@ from campaign.tally import Tally, parser, print_all
 from cod3s.bins import open_bins
 from cod3s.corpus.questions import read_questions
 from cod3s.corpus.read import Reader
-from cod3s.corpus.read import Tally as RowTally
 from cod3s.decode.models import open_models
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.files.locations import locate
@@ -77,7 +76,7 @@ def _bombs() -> Iterator[Trap]:
 
 
 def _read_pairs(path: Path) -> None:
-    for _ in Reader(locate(path), [("cause", "effect")]).batches(RowTally()):
+    for _ in Reader(locate(path), [("cause", "effect")]).batches():
         pass
 
 

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Filter:
-    """A named reason to remove a pair; `number` is its parameter, if any."""
+    """A reason to remove a pair; its label is its name, with its number if it has one."""
 
-    name: str
+    label: str
     reason: str
     removes: str  # an SQL condition
-    number: int | None = None
-
-    @property
-    def label(self) -> str:
-        return self.name if self.number is None else f"{self.name}:{self.number}"
 
 
 def either(condition: Callable[[str], str]) -> str:
@@ -31,3 +26,8 @@ def word_count(side: str) -> str:
 def matches(side: str, pattern: str) -> str:
     quoted = pattern.replace("'", "''")
     return f"regexp_matches({side}, '{quoted}')"
+
+
+def side_filter(label: str, reason: str, *patterns: str) -> Filter:
+    """A filter that removes a pair if any of the patterns matches either side."""
+    return Filter(label, reason, either(lambda side: " OR ".join(matches(side, pattern) for pattern in patterns)))

@@ -3,51 +3,28 @@
 A filter is an SQL condition over `source`, `target` and their `bare` forms that is true for pairs to remove.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cod3s.corpus import noise
-from cod3s.corpus.conditions import Filter, either, matches, word_count
+from cod3s.corpus.conditions import Filter, either, matches, side_filter, word_count
+from cod3s.corpus.noise import NOISE
 from cod3s.errors import Cod3sError, UsageError, did_you_mean
 from cod3s.word_lists import word_pattern
 
-_PUNCTUATION = r"""\s.,;:!?'"’‘“”()…–—-"""
-_DANGLING = "be|maybe|actually|partly|it is|it was|that was|that is"  # the original code's list
+# The original code's list, as whole words: it compared the ends of strings, and so also dropped "describe".
+_DANGLING = r"(?i)(^|[^\p{L}\p{N}'’])(be|maybe|actually|partly|it is|it was|that was|that is)[^\p{L}\p{N}]*$"
 
 
-def _empty(words: int) -> Filter:
+def _empty(words: int = 2) -> Filter:
     def removes(side: str) -> str:
         letter = matches(side, r"\p{L}")
         return f"{word_count(side)} < {words} OR NOT {letter}"
 
-    return Filter("empty", f"a side has fewer than {words} words, or no letter", either(removes), words)
+    return Filter(f"empty:{words}", f"a side has fewer than {words} words, or no letter", either(removes))
 
 
-def _length(words: int) -> Filter:
+def _length(words: int = 12) -> Filter:
     many = either(lambda side: f"{word_count(side)} > {words}")
-    return Filter("length", f"a side has more than {words} words", many, words)
-
-
-def _characters() -> Filter:
-    return Filter(
-        "characters",
-        "a digit or a special character: anything but letters, spaces and sentence punctuation",
-        either(lambda side: matches(side, rf"[^\p{{L}}\p{{M}}{_PUNCTUATION}]")),
-    )
-
-
-def _symbols() -> Filter:
-    markup = r"[<>{}\[\]|\\^~_=@#*+/`�]|\p{Co}|www\.|[.,!?]{4,}"
-    return Filter(
-        "symbols",
-        "markup, an address, code or replacement characters; digits may stay",
-        either(lambda side: matches(side, markup)),
-    )
-
-
-def _dangling() -> Filter:
-    # Whole words: the original compared the ends of strings, and so also dropped "describe" and "the tube".
-    ending = rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_DANGLING})[^\p{{L}}\p{{N}}]*$"
-    return Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", matches("target", ending))
+    return Filter(f"length:{words}", f"a side has more than {words} words", many)
 
 
 def _repeated() -> Filter:
@@ -75,24 +52,25 @@ def _english() -> Filter:
     )
 
 
-_WITH_NUMBER: dict[str, tuple[Callable[[int], Filter], int]] = {"empty": (_empty, 2), "length": (_length, 12)}
-_PLAIN: dict[str, Callable[[], Filter]] = {
-    "characters": _characters,
-    "symbols": _symbols,
-    "dangling": _dangling,
-    "repeated": _repeated,
-    "english": _english,
-    "profanity": noise.profanity,
-    "broken": noise.broken,
-    "unfinished": noise.unfinished,
-    "headless": noise.headless,
-    "filler": noise.filler,
-    "chat": noise.chat,
-    "vague": noise.vague,
-    "copied": noise.copied,
-    "template": noise.template,
-    "meta": noise.meta,
-    "sensitive": noise.sensitive,
+_WITH_NUMBER = {"empty": _empty, "length": _length}
+_PLAIN = {
+    filter.label: filter
+    for filter in (
+        side_filter(
+            "characters",
+            "a digit or a special character: anything but letters, spaces and sentence punctuation",
+            r"""[^\p{L}\p{M}\s.,;:!?'"’‘“”()…–—-]""",
+        ),
+        side_filter(
+            "symbols",
+            "markup, an address, code or replacement characters; digits may stay",
+            r"[<>{}\[\]|\\^~_=@#*+/`�]|\p{Co}|www\.|[.,!?]{4,}",
+        ),
+        Filter("dangling", "the target breaks off: it ends in be, maybe, it is, …", matches("target", _DANGLING)),
+        _repeated(),
+        _english(),
+        *NOISE,
+    )
 }
 FILTERS = (*_WITH_NUMBER, *_PLAIN)
 
@@ -123,15 +101,14 @@ def removed_by(filters: Sequence[Filter]) -> str:
 
 def _find(name: str) -> Filter:
     kind, mark, number = name.partition(":")
-    if kind in _PLAIN and not mark:
-        return _PLAIN[kind]()
-    if kind in _WITH_NUMBER:
-        make, usual = _WITH_NUMBER[kind]
+    if kind in _PLAIN:
+        if mark:
+            raise Cod3sError(f"the filter {kind!r} takes no number", hint=f"write it as {kind}")
+        return _PLAIN[kind]
+    if make := _WITH_NUMBER.get(kind):
         if not mark:
-            return make(usual)
+            return make()
         if number.isdecimal() and int(number) > 0:
             return make(int(number))
-        raise Cod3sError(f"{name!r} needs a whole number of words", hint=f"for example {kind}:{usual}")
-    if kind in _PLAIN:
-        raise Cod3sError(f"the filter {kind!r} takes no number", hint=f"write it as {kind}")
+        raise Cod3sError(f"{name!r} needs a whole number of words", hint=f"for example {make().label}")
     raise UsageError(f"there is no filter {name!r}", hint=did_you_mean(kind, [*FILTERS, *PRESETS]))

@@ -8,13 +8,13 @@ groups of pairs that share sentences are held out instead.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cod3s.errors import Cod3sError
+from cod3s.corpus.prepare_config import PrepareConfig
 
 SPLITS = ("train", "dev", "test")
 MAX_GROUPED_ROWS = 200_000
@@ -25,23 +25,11 @@ _Numbers = npt.NDArray[np.uint64]
 _Counts = npt.NDArray[np.int64]
 
 
-class HeldOut(Protocol):
-    """Which rows of a relation belong to a split."""
-
-    def condition(self, relation: str, split: str) -> str:
-        """An SQL condition over `key_high`."""
-        ...
-
-
 @dataclass(frozen=True)
 class Line:
     """Holds out stretches of the line: `share` of it for dev, as much for test; 0 holds out nothing."""
 
-    share: float = 0.02
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 0.25:
-            raise Cod3sError(f"a share of {self.share} cannot be held out", hint="choose from 0 to 0.25")
+    share: float
 
     def stretch(self, split: str) -> tuple[int, int]:
         """The first key of the split and the first key after it."""
@@ -50,6 +38,7 @@ class Line:
         return ends[split]
 
     def condition(self, relation: str, split: str) -> str:
+        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
         start, end = self.stretch(split)
         return f"key_high BETWEEN {start}::UBIGINT AND {end - 1}::UBIGINT" if start < end else "FALSE"
 
@@ -65,6 +54,21 @@ class AtLeast:
         return min(self.pairs, int(self.share * pairs))
 
 
+def wanted_pairs(config: PrepareConfig) -> dict[str, AtLeast]:
+    """How many pairs dev and test should have; empty if the user chose a --held-out share.
+
+    The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
+    number is taken literally, up to a quarter of the pairs.
+    """
+    if config.held_out != PrepareConfig.held_out:
+        return {}
+    default = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
+    return {
+        split: AtLeast(min(number, 100), 0.1) if number == default[split] else AtLeast(number, 0.25)
+        for split, number in (("dev", config.dev), ("test", config.test))
+    }
+
+
 @dataclass(frozen=True)
 class Keys:
     """The keys of a relation's unique pairs, and the hashes of their sentences."""
@@ -74,8 +78,7 @@ class Keys:
 
     def of_split(self, line: Line, split: str) -> npt.NDArray[np.bool_]:
         start, end = line.stretch(split)
-        inside: npt.NDArray[np.bool_] = (self.high >= np.uint64(start)) & (self.high <= np.uint64(max(end - 1, 0)))
-        return inside & (start < end)
+        return (self.high >= start) & (self.high < end)
 
 
 def read_keys(connection: Any, table: str) -> Keys:
@@ -123,6 +126,7 @@ class Groups:
             connection.register(f"held_out_{name}", table)
 
     def condition(self, relation: str, split: str) -> str:
+        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
         if split == "train":
             return f"key_high NOT IN (SELECT key FROM held_out_{relation})"
         return f"key_high IN (SELECT key FROM held_out_{relation} WHERE split = '{split}')"
@@ -144,7 +148,7 @@ def _chosen(groups: list[int], sizes: _Counts, left: _Counts) -> Iterator[int]:
 
 
 def _groups(sentences: _Numbers) -> npt.NDArray[np.intp]:
-    """The number of each pair's group, for pairs given by the hashes of their sentences (pairs, 2)."""
+    """The number of each pair's group, from the hashes of the sentences: (pairs, source and target)."""
     known, ids = np.unique(sentences, return_inverse=True)
     parents = list(range(len(known)))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.corpus.manifest import FORMAT, NAME, WORK, InputFile, Manifest, check_format, load_manifest
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.corpus.shards import ShardTask
+from cod3s.corpus.shards import NO_ENCODER, ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
@@ -43,7 +43,8 @@ class CorpusFolder:
     def unsigned(self, shard: Shard) -> Location:
         return self.work / f"{shard.name}.parquet"
 
-    def task(self, shard: Shard, with_vectors: bool) -> ShardTask:
+    def task(self, shard: Shard) -> ShardTask:
+        with_vectors = self.config.bins and shard.split == "train" and self.config.encoder != NO_ENCODER
         return ShardTask(
             name=shard.name,
             unsigned=self.unsigned(shard),
@@ -60,18 +61,18 @@ class CorpusFolder:
         self._compare(asdict(manifest.config), [asdict(file) for file in manifest.inputs])
         for facts in manifest.relations.values():
             for file in [*facts.shards, *([facts.bins] if facts.bins else [])]:
-                if (self.location / file.name).size() != file.bytes:
-                    missing = (self.location / file.name).url
+                location = self.location / file.name
+                if location.size() != file.bytes:
                     raise Cod3sError(
-                        f"{missing} is missing or damaged", hint="delete the folder and prepare again"
+                        f"{location.url} is missing or damaged", hint="delete the folder and prepare again"
                     )
         return manifest
 
     def begin(self) -> None:
         """Record what is being made, or check that an unfinished run was making the same corpus."""
-        begun = self.work / "config.json"
-        if begun.exists():
-            before = begun.read_json()
+        record = self.work / "config.json"
+        if record.exists():
+            before = record.read_json()
             check_format(before.get("format", 1), self.location)
             self._compare(before["config"], before["inputs"])
         elif self.location.files():
@@ -80,7 +81,7 @@ class CorpusFolder:
             )
         else:
             inputs = [asdict(file) for file in self.inputs]
-            begun.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
+            record.write_json({"format": FORMAT, "config": asdict(self.config), "inputs": inputs})
 
     def finish(self, manifest: Manifest) -> None:
         (self.location / NAME).write_json(asdict(manifest))

@@ -17,32 +17,27 @@ class Leaks:
     """Held-out sentences, by hash, and which of them occur in train."""
 
     def __init__(self, hashes: Sequence[Hashes]) -> None:
-        none: Hashes = np.empty(0, np.uint64)
-        self._known = np.unique(np.concatenate([none, *(rows.ravel() for rows in hashes)]))
+        end = np.array([np.iinfo(np.uint64).max], np.uint64)  # so that every search ends at an element
+        self._known = np.unique(np.concatenate([end, *hashes]))
         self._met = np.zeros(len(self._known), bool)
 
     def watched(self, train: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches, while their sentences are remembered."""
         for batch in train:
-            index, known = self._find(sentence_hashes(batch))
+            index, known = self._find(batch)
             self._met[index[known]] = True
             yield batch
 
-    def in_train(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Which of these held-out sentences occur in train; complete once all of train was watched."""
-        index, known = self._find(hashes)
-        return known & self._met[index] if len(self._met) else known
+    def in_train(self, held_out: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows have a sentence that occurs in train; complete once all of train was watched."""
+        index, known = self._find(held_out)
+        leaked = known & self._met[index]  # (rows, source and target)
+        return leaked[:, 0] | leaked[:, 1]
 
-    def _find(self, hashes: Hashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        if not len(self._known):
-            return np.zeros(hashes.shape, np.intp), np.zeros(hashes.shape, bool)
-        index = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+    def _find(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        hashes = np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
+        index = np.searchsorted(self._known, hashes)
         return index, self._known[index] == hashes
-
-
-def sentence_hashes(batch: pa.RecordBatch) -> Hashes:
-    """The hashes of both sides, (rows, 2)."""
-    return np.stack([batch["source_hash"].to_numpy(), batch["target_hash"].to_numpy()], axis=1)
 
 
 def count_shared(connection: Any, train: list[Location], held_out: list[Location]) -> int:

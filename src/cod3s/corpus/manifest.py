@@ -5,6 +5,7 @@ It has no times and no local paths, so the same input gives the same manifest.
 
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -162,8 +163,6 @@ def used_versions() -> dict[str, str]:
     """The versions of what makes the rows, the bits and the bytes."""
     versions = {"cod3s": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions

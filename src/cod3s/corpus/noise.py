@@ -6,7 +6,7 @@ They favour precision: a rule that also removed many good pairs was narrowed or 
 
 from collections.abc import Callable
 
-from cod3s.corpus.conditions import Filter, either, matches, word_count
+from cod3s.corpus.conditions import Filter, either, matches, side_filter, word_count
 from cod3s.unsuitable import HARMLESS, PROFANITY, read_rules
 from cod3s.word_lists import word_pattern
 
@@ -16,59 +16,7 @@ _AFTER = r"($|[^\p{L}\p{N}'’-])"
 _FEW_WORDS = 3
 
 
-def broken() -> Filter:
-    return _a_side(
-        "broken",
-        "a word or a contraction cut in two, speech cut off, or letters in a wrong encoding",
-        r"\p{L}[-‐] \p{L}",
-        r"--|\p{L}[-–—]$",
-        r"(?i) (n['’]t|nt|['’](s|re|ve|ll|d|m))( |$)",
-        r"\p{L} [.,;:!?]|[.,;:!?]\p{L}{2}",
-        r"[âÃÂ]( |$|\p{P})|â€",
-        r"\p{L}[$%*!]+\p{L}",
-    )
-
-
-def unfinished() -> Filter:
-    return _a_side(
-        "unfinished",
-        "a side ends in a word that asks for another: an article, a conjunction, a title, a shortened verb",
-        rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_curly('unfinished')}){_END}",
-        rf" a{_END}",  # small: with a capital it can be a grade
-    )
-
-
-def headless() -> Filter:
-    return _a_side(
-        "headless",
-        "a side lost its beginning: it starts with a number, a verb, or what follows `no` or `so`",
-        rf"(?i){_START}({_curly('headless')}|{word_pattern('lost no')}){_AFTER}",
-        rf"{_START}\p{{N}}+[,.):]",
-    )
-
-
-def filler() -> Filter:
-    return _a_side(
-        "filler",
-        "a side begins, continues or ends with filler words: well, I mean, you see",
-        rf"(?i){_START}({_curly('filler openings')}){_AFTER}",
-        rf"(?i)(^|[^\p{{L}}])({_curly('fillers')})($|[^\p{{L}}])",
-        rf"(?i), ({_curly('tags')}){_END}",
-    )
-
-
-def chat() -> Filter:
-    return _a_side(
-        "chat",
-        "net speak, missing apostrophes, laughter, stretched letters or shouting",
-        _whole("chat"),
-        "|".join(f"{letter}{{3,}}" for letter in "abcdefghijklmnopqrstuvyz"),
-        r"\b\p{Lu}{5,}\b",
-        r"[!?]{2}|&|;\)|:\)",
-    )
-
-
-def vague() -> Filter:
+def _vague() -> Filter:
     nothing = rf"(?i)^([^\p{{L}}]*({_curly('vague')})($|[^\p{{L}}'’]+))+$"
     short = either(lambda side: f"{word_count(side)} <= {_FEW_WORDS} AND {matches(side, nothing)}")
     return Filter(
@@ -78,7 +26,7 @@ def vague() -> Filter:
     )
 
 
-def copied() -> Filter:
+def _copied() -> Filter:
     def stems(side: str) -> str:
         plain = f"regexp_replace(lower({side}), '[^\\p{{L}}\\p{{N}} ]', '', 'g')"
         return f"list_distinct(list_transform(string_split({plain}, ' '), lambda word: word[:4]))"
@@ -91,7 +39,7 @@ def copied() -> Filter:
     )
 
 
-def template() -> Filter:
+def _template() -> Filter:
     wrong = r"(?i)(^|[^\p{L}'’])(i|you|we|they) (feels|wants|likes|needs|has|knows|loves|thinks|is|goes)( |$)"
     ending = r"\p{L}\(\p{L}+\)"
     would, want = r"(?i)^you would ", r"(?i)^(you|your) "
@@ -102,25 +50,6 @@ def template() -> Filter:
         f"({either(lambda side: f'{matches(side, wrong)} OR {matches(side, ending)}')})"
         f" OR ({matches('source', would)} AND {matches('target', want)})"
         f" OR ({matches('target', would)} AND {matches('source', want)})",
-    )
-
-
-def meta() -> Filter:
-    return _a_side(
-        "meta", "it is about the text it comes from: this post, my third reason, this film", _whole("own text")
-    )
-
-
-def profanity() -> Filter:
-    return _unsuitable("profanity", "a swear word from a short list", lambda topic: topic == PROFANITY)
-
-
-def sensitive() -> Filter:
-    return _unsuitable(
-        "sensitive",
-        "slurs, sex, suicide, or a person's origin, colour, faith, sex, orientation or disability: not for the"
-        " invented sentences of a demo",
-        lambda topic: topic != PROFANITY,
     )
 
 
@@ -142,11 +71,6 @@ def _unsuitable(name: str, reason: str, about: Callable[[str], bool]) -> Filter:
     return Filter(name, reason, either(removes))
 
 
-def _a_side(name: str, reason: str, *patterns: str) -> Filter:
-    """Removes a pair if any of the patterns matches either side."""
-    return Filter(name, reason, either(lambda side: " OR ".join(matches(side, pattern) for pattern in patterns)))
-
-
 def _whole(name: str) -> str:
     """A pattern for any of the words of a list as a whole, in any case."""
     return rf"(?i)(^|[^\p{{L}}\p{{N}}'’-])({_curly(name)}){_AFTER}"
@@ -155,3 +79,57 @@ def _whole(name: str) -> str:
 def _curly(name: str) -> str:
     """The words of a list, with either apostrophe."""
     return word_pattern(name).replace("'", "['’]")
+
+
+NOISE: tuple[Filter, ...] = (
+    _unsuitable("profanity", "a swear word from a short list", lambda topic: topic == PROFANITY),
+    side_filter(
+        "broken",
+        "a word or a contraction cut in two, speech cut off, or letters in a wrong encoding",
+        r"\p{L}[-‐] \p{L}",
+        r"--|\p{L}[-–—]$",
+        r"(?i) (n['’]t|nt|['’](s|re|ve|ll|d|m))( |$)",
+        r"\p{L} [.,;:!?]|[.,;:!?]\p{L}{2}",
+        r"[âÃÂ]( |$|\p{P})|â€",
+        r"\p{L}[$%*!]+\p{L}",
+    ),
+    side_filter(
+        "unfinished",
+        "a side ends in a word that asks for another: an article, a conjunction, a title, a shortened verb",
+        rf"(?i)(^|[^\p{{L}}\p{{N}}'’])({_curly('unfinished')}){_END}",
+        rf" a{_END}",  # small: with a capital it can be a grade
+    ),
+    side_filter(
+        "headless",
+        "a side lost its beginning: it starts with a number, a verb, or what follows `no` or `so`",
+        rf"(?i){_START}({_curly('headless')}|{word_pattern('lost no')}){_AFTER}",
+        rf"{_START}\p{{N}}+[,.):]",
+    ),
+    side_filter(
+        "filler",
+        "a side begins, continues or ends with filler words: well, I mean, you see",
+        rf"(?i){_START}({_curly('filler openings')}){_AFTER}",
+        rf"(?i)(^|[^\p{{L}}])({_curly('fillers')})($|[^\p{{L}}])",
+        rf"(?i), ({_curly('tags')}){_END}",
+    ),
+    side_filter(
+        "chat",
+        "net speak, missing apostrophes, laughter, stretched letters or shouting",
+        _whole("chat"),
+        "|".join(f"{letter}{{3,}}" for letter in "abcdefghijklmnopqrstuvyz"),
+        r"\b\p{Lu}{5,}\b",
+        r"[!?]{2}|&|;\)|:\)",
+    ),
+    _vague(),
+    _copied(),
+    _template(),
+    side_filter(
+        "meta", "it is about the text it comes from: this post, my third reason, this film", _whole("own text")
+    ),
+    _unsuitable(
+        "sensitive",
+        "slurs, sex, suicide, or a person's origin, colour, faith, sex, orientation or disability: not for the"
+        " invented sentences of a demo",
+        lambda topic: topic != PROFANITY,
+    ),
+)

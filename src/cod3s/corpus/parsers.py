@@ -30,45 +30,36 @@ def optional_columns(names: tuple[str, str], header: Sequence[str]) -> dict[str,
     return known
 
 
-def tsv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
-    """Cells between tabs, unquoted: quotes and backslashes are ordinary characters."""
-    pick = _cell_picker(header, names)
-    return lambda line: pick(line.split("\t"))
-
-
-def csv_parser(header: Sequence[str], names: tuple[str, str]) -> Parser:
-    """Cells between commas, quoted where needed; a row is a line."""
-    pick = _cell_picker(header, names)
-
-    def parse(line: str) -> Row | Damaged:
-        cells = csv_cells(line)
-        return pick(cells) if cells else Damaged("a quoted cell does not end on this line")
-
-    return parse
+def tsv_cells(line: str) -> list[str]:
+    """The cells between tabs, unquoted: quotes and backslashes are ordinary characters."""
+    return line.split("\t")
 
 
 def csv_cells(line: str) -> list[str]:
-    """The cells of a line of a CSV file; none if a quotation mark is not closed."""
+    """The cells between commas, quoted where needed; none if a quotation mark is not closed on the line."""
     try:
         return next(csv.reader([line], strict=True))
     except csv.Error:
         return []
 
 
-def _cell_picker(header: Sequence[str], names: tuple[str, str]) -> Callable[[list[str]], Row | Damaged]:
-    """A function from the cells of a line to those of PAIR_COLUMNS."""
+def cell_parser(split: Callable[[str], list[str]], header: Sequence[str], names: tuple[str, str]) -> Parser:
+    """Parse rows that `split` cuts into the cells of the columns in `header`; a row is a line."""
     width = len(header)
     optional = optional_columns(names, header)
     positions = [header.index(optional[name]) if name in optional else width for name in PAIR_COLUMNS[2:]]
     pick = itemgetter(*(header.index(name) for name in names), *positions)
 
-    def pick_cells(cells: list[str]) -> Row | Damaged:
+    def parse(line: str) -> Row | Damaged:
+        cells = split(line)
+        if not cells:
+            return Damaged("a quoted cell does not end on this line")
         if len(cells) != width:
             return Damaged(f"{len(cells)} columns where the header has {width}")
         cells.append("")  # the cell of a missing optional column
         return _with_known_order(pick(cells))
 
-    return pick_cells
+    return parse
 
 
 def json_parser(names: tuple[str, str]) -> Parser:

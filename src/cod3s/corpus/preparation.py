@@ -18,25 +18,23 @@ from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.conditions import Filter
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import find_filters
-from cod3s.corpus.holdout import AtLeast, Line
 from cod3s.corpus.layout import CorpusFolder
 from cod3s.corpus.leakage import count_shared
 from cod3s.corpus.manifest import BUG, FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import find_files
-from cod3s.corpus.relations import Relation, columns_of, find_relations
+from cod3s.corpus.relations import Relation, find_relations
 from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
-from cod3s.corpus.split import SPLIT_REASONS, Plan, Shard, Sizes, SplitCounts, Splitter
+from cod3s.corpus.split import LEAKED, SPLIT_REASONS, Plan, SplitCounts, Splitter
 from cod3s.corpus.sql import connect
-from cod3s.encode import Encoder, load_encoder
+from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
 from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import spooled
 from cod3s.files.locations import Location, locate
 from cod3s.files.lock import sole_writer
-from cod3s.signatures import Code
-from cod3s.signatures.signer import open_code
+from cod3s.signatures.signer import Signer, open_code
 
 
 def prepare(
@@ -55,56 +53,52 @@ def prepare(
     """
     run = _Run(config, engine or LocalEngine(), memory, stage)
     with ExitStack() as copies:
-        files = find_files([copies.enter_context(spooled(path)) for path in paths])
-        return _prepare(run, files, output, config, stage)
-
-
-def _prepare(
-    run: "_Run", files: list[Location], output: str, config: PrepareConfig, stage: Stage
-) -> tuple[Manifest, bool]:
-    with stage("checksums", len(files)) as progress:
-        folder = CorpusFolder(locate(output), config, [_input_file(file, progress) for file in files])
-    if manifest := folder.finished():
-        return manifest, False
-    try:
-        with sole_writer(folder.location.local) if folder.location.local else nullcontext():
-            if manifest := folder.finished():  # by a run that has just ended
-                return manifest, False
-            return run(files, folder), True
-    except duckdb.Error as error:
-        raise Cod3sError(
-            f"sorting the pairs failed: {error}",
-            hint=f"check that {output} has space for several times the input, and that --memory looks like 2GB",
-        ) from error
+        return run(find_files([copies.enter_context(spooled(path)) for path in paths]), output)
 
 
 class _Run:
-    """One run of the steps, in the order of __call__."""
+    """One run of the steps; settings that cannot work are errors before anything is read."""
 
     def __init__(self, config: PrepareConfig, engine: Engine, memory: str, stage: Stage) -> None:
         self._relations = find_relations(config.relation, config.template)
         self._filters = find_filters(config.filter)
-        self._line = Line(config.held_out if config.dev or config.test else 0)
         self._config, self._engine, self._memory, self._stage = config, engine, memory, stage
 
-    def __call__(self, files: list[Location], folder: CorpusFolder) -> Manifest:
-        encoder, code = self._open_encoder()
+    def __call__(self, files: list[Location], output: str) -> tuple[Manifest, bool]:
+        with self._stage("checksums", len(files)) as progress:
+            folder = CorpusFolder(locate(output), self._config, [_input_file(file, progress) for file in files])
+        if manifest := folder.finished():
+            return manifest, False
+        try:
+            with sole_writer(folder.location.local) if folder.location.local else nullcontext():
+                if manifest := folder.finished():  # by a run that has just ended
+                    return manifest, False
+                return self._make(files, folder), True
+        except duckdb.Error as error:
+            raise Cod3sError(
+                f"sorting the pairs failed: {error}",
+                hint=f"check that {output} has space for several times the input, "
+                "and that --memory looks like 2GB",
+            ) from error
+
+    def _make(self, files: list[Location], folder: CorpusFolder) -> Manifest:
+        signer = self._open_signer()
         folder.begin()
         sifted = self._sift(files, folder)
         with folder.scratch() as scratch:
             plan = self._split(sifted, folder, scratch)
-            self._sign(plan, folder, code)
-            if encoder and code:
-                self._write_code(code, encoder, folder, scratch)
+            self._sign(plan, folder, signer)
+            if signer:
+                _write_code(signer, folder, scratch)
             relations = {}
             for relation in self._relations:
-                bins_file = self._write_bins(relation, plan, folder, scratch, encoder, code)
-                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, bins_file)
+                bins = self._write_bins(relation.name, plan, folder, scratch, signer)
+                relations[relation.name] = self._facts(relation, sifted[relation.name], plan, folder, bins)
         manifest = Manifest(
             config=self._config,
             inputs=folder.inputs,
-            encoder=encoder.id if encoder else None,
-            dim=encoder.dim if encoder else None,
+            encoder=signer.encoder.id if signer else None,
+            dim=signer.encoder.dim if signer else None,
             relations=relations,
             shared_sentences=plan.shared,
             bad_rows=[example for file in sifted[self._relations[0].name] for example in file.examples],
@@ -113,12 +107,13 @@ class _Run:
         folder.finish(manifest)
         return manifest
 
-    def _open_encoder(self) -> tuple[Encoder | None, Code | None]:
+    def _open_signer(self) -> Signer | None:
         """Open the encoder before anything else, so that a wrong name fails at once and not after an hour."""
-        if self._config.encoder == NO_ENCODER:
-            return None, None
-        encoder = load_encoder(self._config.encoder)
-        return encoder, open_code(self._config.code, encoder, self._config.bits, self._config.seed)
+        config = self._config
+        if config.encoder == NO_ENCODER:
+            return None
+        encoder = load_encoder(config.encoder)
+        return Signer(encoder, open_code(config.code, encoder, config.bits, config.seed))
 
     def _sift(self, files: list[Location], folder: CorpusFolder) -> dict[str, list[Sifted]]:
         """Sift every file for every relation, except those that an earlier run finished."""
@@ -128,16 +123,9 @@ class _Run:
             for number, file in enumerate(files)
         ]
         tasks = [task for task in all_tasks if not task[2].with_suffix(".json").exists()]
-        make = partial(
-            Sifter,
-            filters=self._config.filter,
-            matching_orders=self._config.orders == "matching",
-            skip_bad=self._config.bad_rows == "skip",
-            names=columns_of(self._relations),
-        )
         try:
             with self._stage("reading and filtering", len(tasks)) as progress:
-                self._engine.run(make, tasks, progress)
+                self._engine.run(partial(Sifter, self._config), tasks, progress)
             sifted: dict[str, list[Sifted]] = {relation.name: [] for relation in self._relations}
             for _, relation, part in all_tasks:
                 sifted[relation.name].append(Sifted(**part.with_suffix(".json").read_json()))
@@ -160,58 +148,42 @@ class _Run:
             ]
             for name, files in sifted.items()
         }
-        config = self._config
-        sizes = Sizes(config.limit, config.dev, config.test, config.shard_rows, _least(config))
-        splitter = Splitter(folder.work, sizes, self._line, scratch, self._memory)
+        connection = connect(scratch, self._memory)
         kept = sum(file.kept for files in sifted.values() for file in files)
         with self._stage("de-duplicating and splitting", kept) as progress:
-            shards, counts = splitter(parts, progress)
+            shards, counts = Splitter(folder.work, self._config, parts, connection, progress)()
         with self._stage("checking for leaks", None):
-            shared = self._count_shared(shards, folder, scratch)
+            train = [folder.unsigned(shard) for shard in shards if shard.split == "train"]
+            held_out = [folder.unsigned(shard) for shard in shards if shard.split != "train"]
+            shared = count_shared(connection, train, held_out)
         if shared:
             raise Cod3sError(
-                f"{shared} sentences of dev or test are also in train, so the corpus is not finished",
-                hint=BUG,
+                f"{shared} sentences of dev or test are also in train, so the corpus is not finished", hint=BUG
             )
         plan = Plan(shards, counts, shared)
         folder.plan.write_json(asdict(plan))
         return plan
 
-    def _count_shared(self, shards: list[Shard], folder: CorpusFolder, scratch: Path) -> int:
-        train = [folder.unsigned(shard) for shard in shards if shard.split == "train"]
-        held_out = [folder.unsigned(shard) for shard in shards if shard.split != "train"]
-        return count_shared(connect(scratch, self._memory), train, held_out)
-
-    def _sign(self, plan: Plan, folder: CorpusFolder, code: Code | None) -> None:
-        with_bins = self._config.bins and self._config.encoder != NO_ENCODER
-        tasks = [folder.task(shard, with_bins and shard.split == "train") for shard in plan.shards]
-        waiting = [(task,) for task in tasks if not task.done()]
-        with self._stage("signing shards", len(waiting)) as progress:
-            self._engine.run(partial(ShardWriter, self._config.encoder, code), waiting, progress)
-
-    def _write_code(self, code: Code, encoder: Encoder, folder: CorpusFolder, scratch: Path) -> None:
-        """Save the hyperplanes, so that a model trained on the corpus can sign as it does."""
-        code.save(scratch / "code", encoder.id)
-        for file in sorted((scratch / "code").iterdir()):
-            _put(file, folder.location / "code" / file.name)
+    def _sign(self, plan: Plan, folder: CorpusFolder, signer: Signer | None) -> None:
+        tasks = [(task,) for task in map(folder.task, plan.shards) if not task.done()]
+        with self._stage("signing shards", len(tasks)) as progress:
+            make = partial(ShardWriter, self._config.encoder, signer.code if signer else None)
+            self._engine.run(make, tasks, progress)
 
     def _write_bins(
-        self,
-        relation: Relation,
-        plan: Plan,
-        folder: CorpusFolder,
-        scratch: Path,
-        encoder: Encoder | None,
-        code: Code | None,
+        self, relation: str, plan: Plan, folder: CorpusFolder, scratch: Path, signer: Signer | None
     ) -> FileFacts | None:
         """Build the bins of the relation's train targets on this machine, then copy them into the corpus."""
-        train = [shard for shard in plan.shards if (shard.relation, shard.split) == (relation.name, "train")]
-        if not (self._config.bins and train and encoder and code):
+        tasks = [
+            folder.task(shard) for shard in plan.shards if (shard.relation, shard.split) == (relation, "train")
+        ]
+        if not (self._config.bins and tasks and signer):
             return None
-        path, name = scratch / f"{relation.name}.sqlite", f"{relation.name}/bins.sqlite"
-        with self._stage(f"bins of {relation.name}", None):
-            vectors = read_vectors([folder.task(shard, True) for shard in train], encoder.dim)
-            build_bins(path, vectors, code, encoder.id, seed=self._config.seed)
+        path, name = scratch / f"{relation}.sqlite", f"{relation}/bins.sqlite"
+        encoder = signer.encoder
+        with self._stage(f"bins of {relation}", None):
+            vectors = read_vectors(tasks, encoder.dim)
+            build_bins(path, vectors, signer.code, encoder.id, seed=self._config.seed)
             _put(path, folder.location / name)
         with open_bins(path) as bins:
             return file_facts(folder.location / name, name, bins.populated)
@@ -220,31 +192,23 @@ class _Run:
         self, relation: Relation, sifted: list[Sifted], plan: Plan, folder: CorpusFolder, bins: FileFacts | None
     ) -> RelationFacts:
         count = plan.counts[relation.name]
-        tasks = [folder.task(shard, False) for shard in plan.shards if shard.relation == relation.name]
+        tasks = [folder.task(shard) for shard in plan.shards if shard.relation == relation.name]
         return RelationFacts(
             template=relation.template,
             inverse=relation.inverse,
             splits=count.rows,
             funnel=_funnel(sifted, self._filters, count),
-            leaked=count.leaked,
+            leaked=count.removed[LEAKED],
             shards=[facts for task in tasks if (facts := task.done())],
             bins=bins,
         )
 
 
-def _least(config: PrepareConfig) -> dict[str, AtLeast]:
-    """How many pairs dev and test should have; empty if the user chose a --held-out share.
-
-    The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
-    number is taken literally, up to a quarter of the pairs.
-    """
-    if config.held_out != PrepareConfig.held_out:
-        return {}
-    default = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
-    return {
-        split: AtLeast(min(number, 100), 0.1) if number == default[split] else AtLeast(number, 0.25)
-        for split, number in (("dev", config.dev), ("test", config.test))
-    }
+def _write_code(signer: Signer, folder: CorpusFolder, scratch: Path) -> None:
+    """Save the hyperplanes, so that a model trained on the corpus can sign as it does."""
+    signer.code.save(scratch / "code", signer.encoder.id)
+    for file in sorted((scratch / "code").iterdir()):
+        _put(file, folder.location / "code" / file.name)
 
 
 def _put(file: Path, there: Location) -> None:

@@ -8,6 +8,7 @@ import codecs
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -62,19 +63,14 @@ def _read(file: Location) -> list[Question]:
 def _read_jsonl(file: Location) -> Iterator[Question]:
     layout: _Layout | None = None
     with file.opened() as stream:
-        for block in read_lines(stream):
-            for number, line in enumerate(block.lines, block.first):
-                if line == "":
-                    continue
-                try:
-                    record = _record(line)
-                    layout = layout or _find_layout(record)
-                    question = layout.question(record)
-                except (KeyError, ValueError, TypeError, RecursionError) as error:
-                    raise FileFormatError(
-                        f"{file.url}, line {number}: not a question; {reason_of(error)}"
-                    ) from error
-                yield question
+        for number, line in chain.from_iterable(read_lines(stream)):
+            try:
+                record = _record(line)
+                layout = layout or _find_layout(record)
+                question = layout.question(record)
+            except (KeyError, ValueError, TypeError, RecursionError) as error:
+                raise FileFormatError(f"{file.url}, line {number}: not a question; {reason_of(error)}") from error
+            yield question
 
 
 def _record(line: str | Damaged) -> dict[str, Any]:

@@ -5,8 +5,6 @@ reported with its line, so that no pair is lost silently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +15,12 @@ from cod3s.corpus.parsers import (
     Parser,
     Row,
     causalbank_parser,
+    cell_parser,
     csv_cells,
-    csv_parser,
     json_keys,
     json_parser,
     optional_columns,
-    tsv_parser,
+    tsv_cells,
 )
 from cod3s.corpus.relations import ORDERS
 from cod3s.corpus.sql import BATCH_ROWS
@@ -39,51 +37,41 @@ Names = Sequence[tuple[str, str]]
 _CAUSALBANK_ORDERS = {"because_mode": "because", "therefore_mode": "so"}
 
 
-@dataclass
-class Tally:
-    """How many rows of a file were read, and how many are bad."""
-
-    read: int = 0
-    bad: int = 0
-    examples: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Reader:
-    """Reads a file of pairs; a bad row is an error, or is skipped and counted."""
+    """Reads a file of pairs and counts its rows; a bad row is an error, or is skipped and counted."""
 
-    file: Location
-    names: Names
-    skip_bad: bool = False
+    def __init__(self, file: Location, names: Names, skip_bad: bool = False) -> None:
+        self.file, self.names, self.skip_bad = file, names, skip_bad
+        self.read, self.bad = 0, 0
+        self.bad_examples: list[str] = []
 
-    def batches(self, tally: Tally) -> Iterator[pa.RecordBatch]:
-        """All pairs as batches of PAIR_SCHEMA; `tally` counts what was read and what was skipped."""
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All pairs as batches of PAIR_SCHEMA."""
         start = self.file.start()
         is_parquet = start.startswith(b"PAR1")
         if not is_parquet:
             refuse_formats(start, self.file.url)  # a NUL byte makes a bad row, not a bad file
-        for batch in self._parquet(tally) if is_parquet else self._text(tally):
-            tally.read += len(batch)
+        for batch in self._parquet() if is_parquet else self._text():
+            self.read += len(batch)
             yield batch
 
-    def _text(self, tally: Tally) -> Iterator[pa.RecordBatch]:
+    def _text(self) -> Iterator[pa.RecordBatch]:
         with self.file.opened() as stream:
             parse: Parser | None = None
             for block in read_lines(stream):
                 rows = []
-                for number, line in enumerate(block.lines, block.first):
-                    if line == "":
-                        continue
+                for number, line in block:
                     if parse is None:
                         parse, is_header = self._recognise(line, number)
                         if is_header:
                             continue
                     row = line if isinstance(line, Damaged) else parse(line)
                     if isinstance(row, Damaged):
-                        self._report(f"line {number:,}", row.reason, tally)
+                        self._report(f"line {number:,}", row.reason)
                     else:
                         rows.append(row)
-                yield from _batches(rows)
+                for start in range(0, len(rows), BATCH_ROWS):
+                    yield _batch(rows[start : start + BATCH_ROWS])
         if parse is None:
             raise FileFormatError(f"{self.file.url} is empty", hint="leave it out, or create it again")
 
@@ -99,12 +87,12 @@ class Reader:
             raise self._unknown(number, line.reason)
         if line.lstrip().startswith("{"):
             return json_parser(self._choose(json_keys(line), number)), False
-        header = _header(line.split("\t"))
+        header = _header(tsv_cells(line))
         if len(header) > 1:
-            return tsv_parser(header, self._choose(header, number)), True
+            return cell_parser(tsv_cells, header, self._choose(header, number)), True
         header = _header(csv_cells(line))
         if ".csv" in self.file.name or any(set(names) <= set(header) for names in self.names):
-            return csv_parser(header, self._choose(header, number)), True
+            return cell_parser(csv_cells, header, self._choose(header, number)), True
         raise self._unknown(number, f"it reads {line[:60]!r}")
 
     def _choose(self, header: Sequence[str], number: int) -> tuple[str, str]:
@@ -130,17 +118,17 @@ class Reader:
             hint="known formats are Parquet, JSONL, TSV and CSV with a header, and CausalBank's two folders",
         )
 
-    def _report(self, where: str, reason: str, tally: Tally) -> None:
+    def _report(self, where: str, reason: str) -> None:
         if not self.skip_bad:
             raise FileFormatError(
                 f"{self.file.url}, {where}: {reason}",
                 hint="correct the row, or skip and count such rows with --bad-rows skip",
             )
-        tally.bad += 1
-        if len(tally.examples) < 3:
-            tally.examples.append(f"{self.file.name}, {where}: {reason}")
+        self.bad += 1
+        if len(self.bad_examples) < 3:
+            self.bad_examples.append(f"{self.file.name}, {where}: {reason}")
 
-    def _parquet(self, tally: Tally) -> Iterator[pa.RecordBatch]:
+    def _parquet(self) -> Iterator[pa.RecordBatch]:
         with self.file.system.open_input_file(self.file.path) as file:
             try:
                 table = pq.ParquetFile(file)
@@ -149,7 +137,7 @@ class Reader:
                 columns |= optional_columns(names, table.schema_arrow.names)
                 first_row = 1
                 for batch in table.iter_batches(BATCH_ROWS, columns=[*columns.values()]):
-                    yield self._checked(_as_pairs(batch, columns), first_row, tally)
+                    yield self._checked(_as_pairs(batch, columns), first_row)
                     first_row += len(batch)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: a damaged page or footer
                 raise FileFormatError(
@@ -157,7 +145,7 @@ class Reader:
                     hint="write it again; cause, effect, source and target must be strings",
                 ) from error
 
-    def _checked(self, pairs: pa.RecordBatch, first_row: int, tally: Tally) -> pa.RecordBatch:
+    def _checked(self, pairs: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """The batch without rows that have nulls, NUL characters or an unknown order; each is reported."""
         bad = pc.invert(pc.is_in(pairs["order"], pa.array(ORDERS)))
         for name in PAIR_COLUMNS[:2]:
@@ -166,7 +154,7 @@ class Reader:
             bad = pc.or_(bad, pc.or_(pc.is_null(column), nul))
         for row in pc.indices_nonzero(bad).to_pylist():
             reason = "a side is null or has a NUL character, or the order is neither because nor so"
-            self._report(f"row {first_row + row:,}", reason, tally)
+            self._report(f"row {first_row + row:,}", reason)
         return pairs.filter(pc.invert(bad))
 
 
@@ -188,12 +176,8 @@ def _header(cells: Sequence[str]) -> list[str]:
     return [cell.strip().lower() for cell in cells]
 
 
-def _batches(rows: list[Row]) -> Iterator[pa.RecordBatch]:
-    source = iter(rows)
-    while chunk := list(islice(source, BATCH_ROWS)):
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column) for column in zip(*chunk, strict=True)], schema=PAIR_SCHEMA
-        )
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=PAIR_SCHEMA)
 
 
 def _as_pairs(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:

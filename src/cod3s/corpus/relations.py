@@ -47,11 +47,8 @@ TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 def find_relations(name: str, template: str = "") -> list[Relation]:
     """The relations of `effect`, `cause` or `both`, or a custom relation with its template."""
-    if name == "both":
-        relations = [EFFECT, CAUSE]
-    elif name in (EFFECT.name, CAUSE.name):
-        relations = [EFFECT if name == EFFECT.name else CAUSE]
-    else:
+    relations = [relation for relation in (EFFECT, CAUSE) if name in (relation.name, "both")]
+    if not relations:
         return [_custom_relation(name, template)]
     if template:
         raise UsageError(f"the relation {name!r} has its own template", hint="leave out --template")

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cod3s.encode import Vectors, load_encoder
-from cod3s.errors import Cod3sError
 from cod3s.files.locations import Location
 from cod3s.signatures import Code
 from cod3s.signatures.signer import Signer, encode_sentences
@@ -43,7 +42,7 @@ class ShardTask:
     unsigned: Location
     signed: Location
     facts: Location
-    vectors: Location | None
+    vectors: Location | None  # of the targets, if they are needed for bins
 
     def done(self) -> FileFacts | None:
         """The facts of the finished shard, or None while there is work to do."""
@@ -58,7 +57,7 @@ class ShardWriter:
     """Writes signed shards; the encoder is loaded once. Without a code the shards stay unsigned."""
 
     def __init__(self, encoder: str, code: Code | None) -> None:
-        self._signer = Signer(load_encoder(encoder), code) if code and encoder != NO_ENCODER else None
+        self._signer = Signer(load_encoder(encoder), code) if code else None
 
     def __call__(self, task: ShardTask) -> None:
         with task.unsigned.system.open_input_file(task.unsigned.path) as file:
@@ -95,8 +94,7 @@ def _signed(signer: Signer, table: pa.Table, task: ShardTask) -> pa.Table:
 def read_vectors(tasks: list[ShardTask], dim: int) -> Iterator[tuple[list[str], Vectors]]:
     """The targets of signed shards with their vectors, a block at a time."""
     for task in tasks:
-        if task.vectors is None:
-            raise Cod3sError(f"the shard {task.name} has no vectors on disk", hint="prepare the corpus again")
+        assert task.vectors is not None
         with (
             task.signed.system.open_input_file(task.signed.path) as file,
             task.vectors.opened(compression=None) as stream,

@@ -5,8 +5,8 @@ Each file is sifted by itself, so this step runs in parallel; duplicates and spl
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cod3s.corpus.filters import find_filters, removed_by
-from cod3s.corpus.read import PAIR_SCHEMA, Names, Reader, Tally
-from cod3s.corpus.relations import Relation
+from cod3s.corpus.prepare_config import PrepareConfig
+from cod3s.corpus.read import PAIR_SCHEMA, Reader
+from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.sql import BATCH_ROWS, connect
 from cod3s.files.locations import Location
 
@@ -42,47 +43,35 @@ class Sifted:
 class Sifter:
     """Sifts files for some relations; the settings are the same for all of them."""
 
-    def __init__(self, filters: str, matching_orders: bool, skip_bad: bool, names: Names) -> None:
-        self._filters = removed_by(find_filters(filters))
-        self._matching_orders, self._skip_bad, self._names = matching_orders, skip_bad, names
+    def __init__(self, config: PrepareConfig) -> None:
+        self._config = config
+        self._filters = removed_by(find_filters(config.filter))
+        self._names = columns_of(find_relations(config.relation, config.template))
         self._connection = connect()
 
-    def __call__(self, file: Location, relation: Relation, part: Location) -> Sifted:
-        """Write the kept rows to `part`.parquet and the counts to `part`.json, unless they already exist."""
-        facts = part.with_suffix(".json")
-        if facts.exists():
-            return Sifted(**facts.read_json())
-        tally, removed = Tally(), Counter[str]()
-        reader = Reader(file, self._names, self._skip_bad)
-        with part.with_suffix(".parquet").replaced() as stream:
-            kept = self._write_kept(reader, relation, tally, removed, stream)
-        sifted = Sifted(tally.read, tally.bad, tally.examples, dict(removed), kept)
-        facts.write_json(asdict(sifted))
-        return sifted
+    def __call__(self, file: Location, relation: Relation, part: Location) -> None:
+        """Write the kept rows to `part`.parquet, then the counts to `part`.json."""
+        reader, removed = Reader(file, self._names, self._config.bad_rows == "skip"), Counter[str]()
+        with part.with_suffix(".parquet").replaced() as stream, self._annotated(reader, relation) as rows:
+            schema = rows.schema.remove(rows.schema.get_field_index("removed"))
+            with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+                for batch in rows:
+                    stays = pc.is_null(batch["removed"])
+                    removed.update(batch.filter(pc.invert(stays))["removed"].to_pylist())
+                    writer.write_batch(batch.filter(stays).select(schema.names))
+        kept = reader.read - removed.total()
+        sifted = Sifted(reader.read, reader.bad, reader.bad_examples, dict(removed), kept)
+        part.with_suffix(".json").write_json(asdict(sifted))
 
-    def _write_kept(
-        self, reader: Reader, relation: Relation, tally: Tally, removed: Counter[str], stream: Any
-    ) -> int:
-        kept = 0
-        writer = None
-        for batch in self._annotated(reader, relation, tally):
-            stays = pc.is_null(batch["removed"])
-            removed.update(batch.filter(pc.invert(stays))["removed"].to_pylist())
-            rows = batch.filter(stays).drop_columns(["removed"])
-            writer = writer or pq.ParquetWriter(stream, rows.schema, compression="zstd")
-            writer.write_batch(rows)
-            kept += len(rows)
-        if writer:
-            writer.close()
-        return kept
-
-    def _annotated(self, reader: Reader, relation: Relation, tally: Tally) -> Iterator[pa.RecordBatch]:
+    @contextmanager
+    def _annotated(self, reader: Reader, relation: Relation) -> Iterator[pa.RecordBatchReader]:
         """All rows with their keys and, in `removed`, the first filter that removes them."""
         failed: list[Exception] = []
-        pairs = pa.RecordBatchReader.from_batches(PAIR_SCHEMA, _noting(reader.batches(tally), failed))
+        pairs = pa.RecordBatchReader.from_batches(PAIR_SCHEMA, _noting(reader.batches(), failed))
         self._connection.register("pairs", pairs)
         try:
-            yield from self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS)
+            with self._connection.sql(self._query(relation)).to_arrow_reader(BATCH_ROWS) as rows:
+                yield rows
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # DuckDB wraps what the reader raised; the reader's error says which line it was.
             raise failed[0] if failed else error from None
@@ -93,7 +82,7 @@ class Sifter:
         source, target = ("second", "first") if relation.reverse else ("first", "second")
         first, second = ("target", "source") if relation.reverse else ("source", "target")
         other = "FALSE"
-        if self._matching_orders and relation.order:
+        if self._config.orders == "matching" and relation.order:
             other = f"\"order\" NOT IN ('', '{relation.order}')"
         return f"""
             SELECT source, target, "order", pattern, corpus, removed,

@@ -1,12 +1,12 @@
 """The second step: split the unique pairs of all files into unsigned shards of train, dev and test.
 
-Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Held-out rows come
-first; the train rows then show which held-out sentences also occur in train.
+Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Train comes first:
+it shows which held-out sentences also occur in train.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, AtLeast, Groups, HeldOut, Line, fills, read_keys
-from cod3s.corpus.leakage import Leaks, sentence_hashes
-from cod3s.corpus.sql import BATCH_ROWS, connect, table_of
+from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, Line, fills, read_keys, wanted_pairs
+from cod3s.corpus.leakage import Hashes, Leaks
+from cod3s.corpus.prepare_config import PrepareConfig
+from cod3s.corpus.sql import BATCH_ROWS, table_of
 from cod3s.errors import Progress
 from cod3s.files.locations import Location
 
@@ -53,10 +54,6 @@ class SplitCounts:
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def leaked(self) -> int:
-        return self.removed[LEAKED]
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -67,138 +64,83 @@ class Plan:
     shared: int
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """The most pairs of train (None: all), dev, test and a shard, and the fewest of dev and test."""
-
-    limit: int | None
-    dev: int
-    test: int
-    shard_rows: int
-    least: Mapping[str, AtLeast] = field(default_factory=dict)  # empty: whatever the line holds out
-
-
 class Splitter:
-    """Splits the sifted rows of all relations together: no relation trains on what another holds out."""
+    """Splits the sifted rows of all relations together: no relation trains on what another holds out.
 
-    def __init__(self, work: Location, sizes: Sizes, line: Line, spill: Path, memory: str) -> None:
-        self._work, self._sizes, self._line = work, sizes, line
-        self._connection = connect(spill, memory)
+    `parts` are the files with the rows of each relation.
+    """
 
-    def __call__(
-        self, parts: dict[str, list[Location]], progress: Progress
-    ) -> tuple[list[Shard], dict[str, SplitCounts]]:
-        """Write the shards of every relation (its name → its sifted parts); return them and the counts."""
-        counts = {relation: SplitCounts() for relation in parts}
-        held_out = self._choose_held_out(parts)
-        waiting = [
-            _Waiting(self._work / relation / f"{split}.waiting", relation, split)
-            for relation in parts
-            for split in ("dev", "test")
-        ]
-        for rows in waiting:
-            condition = held_out.condition(rows.relation, rows.split)
-            rows.collect(self._rows(parts, rows.relation, condition, counts[rows.relation], progress))
-        leaks = Leaks([rows.hashes for rows in waiting])
+    def __init__(
+        self,
+        work: Location,
+        config: PrepareConfig,
+        parts: dict[str, list[Location]],
+        connection: Any,
+        progress: Progress,
+    ) -> None:
+        self._work, self._config, self._connection, self._progress = work, config, connection, progress
+        self._tables = {
+            relation: table_of(connection, f"parts_{relation}", files) for relation, files in parts.items()
+        }
+        self._counts = {relation: SplitCounts() for relation in parts}
+        self._held_out = self._choose_held_out()
+
+    def __call__(self) -> tuple[list[Shard], dict[str, SplitCounts]]:
+        """Write the shards of every relation; return them and the counts."""
+        leaks = Leaks([self._hashes(relation, split) for relation in self._tables for split in ("dev", "test")])
         shards = []
-        for relation in parts:
-            condition = held_out.condition(relation, "train")
-            rows_of_train = self._rows(parts, relation, condition, counts[relation], progress)
-            train = leaks.watched(_limited(rows_of_train, self._sizes.limit, counts[relation]))
-            shards += self._write(train, relation, "train")
-        for rows in waiting:
-            most = self._sizes.dev if rows.split == "dev" else self._sizes.test
-            chosen = rows.release(leaks, most, counts[rows.relation])
-            shards += self._write(chosen, rows.relation, rows.split)
-        for relation, count in counts.items():
+        for relation, count in self._counts.items():
+            train = _limited(self._rows(relation, "train"), self._config.limit, count, LIMIT)
+            shards += self._write(leaks.watched(train), relation, "train")
+        for relation, count in self._counts.items():
+            for split, limit in (("dev", self._config.dev), ("test", self._config.test)):
+                clean = _without_leaks(self._rows(relation, split), leaks, count)
+                shards += self._write(_limited(clean, limit, count, RESERVE), relation, split)
             count.rows = {
                 split: sum(shard.rows for shard in shards if (shard.relation, shard.split) == (relation, split))
                 for split in SPLITS
             }
-        return shards, counts
+        return shards, self._counts
 
-    def _choose_held_out(self, parts: dict[str, list[Location]]) -> HeldOut:
+    def _choose_held_out(self) -> Line | Groups:
         """The line, unless the corpus is small and the line holds out fewer pairs than are wanted."""
-        if not self._sizes.least:
-            return self._line
-        tables = {
-            relation: table_of(self._connection, f"parts_{relation}", files)
-            for relation, files in parts.items()
-            if files
-        }
-        counted = "+".join(f"(SELECT count(*) FROM {table})" for table in tables.values())
-        if self._connection.sql(f"SELECT {counted}").fetchall()[0][0] > MAX_GROUPED_ROWS:
-            return self._line
-        keys = {relation: read_keys(self._connection, table) for relation, table in tables.items()}
-        if fills(self._line, keys, self._sizes.least):
-            return self._line
-        return Groups(self._connection, keys, self._sizes.least)
+        line = Line(self._config.held_out if self._config.dev or self._config.test else 0)
+        least = wanted_pairs(self._config)
+        counted = "+".join(f"(SELECT count(*) FROM {table})" for table in self._tables.values())
+        if not least or self._connection.sql(f"SELECT {counted}").fetchall()[0][0] > MAX_GROUPED_ROWS:
+            return line
+        keys = {relation: read_keys(self._connection, table) for relation, table in self._tables.items()}
+        return line if fills(line, keys, least) else Groups(self._connection, keys, least)
 
-    def _rows(
-        self,
-        parts: dict[str, list[Location]],
-        relation: str,
-        condition: str,
-        count: SplitCounts,
-        progress: Progress,
-    ) -> Iterator[pa.RecordBatch]:
+    def _hashes(self, relation: str, split: str) -> Hashes:
+        """The hashes of the sentences in a split, before duplicates are removed."""
+        rows = f"FROM {self._tables[relation]} WHERE {self._held_out.condition(relation, split)}"
+        query = f"SELECT source_hash AS hash {rows} UNION SELECT target_hash {rows}"
+        hashes: Hashes = self._connection.sql(query).fetchnumpy()["hash"].astype(np.uint64)
+        return hashes
+
+    def _rows(self, relation: str, split: str) -> Iterator[pa.RecordBatch]:
         """The unique rows of a split, in the order of their keys."""
-        if condition == "FALSE" or not parts[relation]:
-            return
-        source = table_of(self._connection, f"parts_{relation}", parts[relation])
         # Sorted by all columns, so that which of several near-duplicates stays depends on nothing else.
         query = f"""
             SELECT source, target, "order", pattern, corpus, key_high, key_low, source_hash, target_hash
-            FROM {source}
-            WHERE {condition}
+            FROM {self._tables[relation]}
+            WHERE {self._held_out.condition(relation, split)}
             ORDER BY key_high, key_low, source, target, "order", pattern, corpus"""
-        for batch in _without_duplicates(self._connection.sql(query).to_arrow_reader(BATCH_ROWS), count):
-            progress(len(batch))
+        batches = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        for batch in _without_duplicates(batches, self._counts[relation]):
+            self._progress(len(batch))
             yield batch
 
     def _write(self, batches: Iterator[pa.RecordBatch], relation: str, split: str) -> list[Shard]:
         """Write the batches as shards of `shard_rows` rows each, the last with the rest."""
         shards = []
-        for number, table in enumerate(_regrouped(batches, self._sizes.shard_rows)):
+        for number, table in enumerate(_regrouped(batches, self._config.shard_rows)):
             shard = Shard(relation, split, number, len(table))
             with (self._work / f"{shard.name}.parquet").replaced() as stream:
                 pq.write_table(table.select(SHARD_COLUMNS), stream, compression="zstd")
             shards.append(shard)
         return shards
-
-
-class _Waiting:
-    """Held-out rows on disk until all of train has been seen; in memory are only their hashes."""
-
-    def __init__(self, file: Location, relation: str, split: str) -> None:
-        self._file, self.relation, self.split = file, relation, split
-        self.hashes = np.empty((0, 2), np.uint64)  # (rows, source and target)
-
-    def collect(self, batches: Iterator[pa.RecordBatch]) -> None:
-        hashes = [self.hashes]
-        with self._file.replaced() as stream:
-            writer = None
-            for batch in batches:
-                writer = writer or pq.ParquetWriter(stream, batch.schema)
-                writer.write_batch(batch)
-                hashes.append(sentence_hashes(batch))
-            if writer:
-                writer.close()
-        self.hashes = np.concatenate(hashes)
-
-    def release(self, leaks: Leaks, most: int, count: SplitCounts) -> Iterator[pa.RecordBatch]:
-        """The first `most` rows none of whose sentences occurs in train."""
-        clean = ~leaks.in_train(self.hashes).any(axis=1)
-        chosen = clean & (np.cumsum(clean) <= most)
-        count.removed[LEAKED] += int((~clean).sum())
-        count.removed[RESERVE] += int(clean.sum() - chosen.sum())
-        start = 0
-        if len(chosen):
-            with self._file.system.open_input_file(self._file.path) as file:
-                for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
-                    yield batch.filter(pa.array(chosen[start : start + len(batch)]))
-                    start += len(batch)
-        self._file.remove()
 
 
 def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
@@ -229,13 +171,24 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
     return equal
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts) -> Iterator[pa.RecordBatch]:
-    """The first `limit` rows by key, which are a random sample; the others are counted."""
-    left = limit
+def _without_leaks(
+    batches: Iterator[pa.RecordBatch], leaks: Leaks, count: SplitCounts
+) -> Iterator[pa.RecordBatch]:
+    """The held-out rows that share no sentence with train."""
     for batch in batches:
-        taken = batch if left is None else batch.slice(0, left)
-        count.removed[LIMIT] += len(batch) - len(taken)
-        left = None if left is None else left - len(taken)
+        leaked = leaks.in_train(batch)
+        count.removed[LEAKED] += int(leaked.sum())
+        yield batch.filter(pa.array(~leaked))
+
+
+def _limited(
+    batches: Iterator[pa.RecordBatch], limit: int | None, count: SplitCounts, reason: str
+) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows by key, which are a random sample; the others are counted as removed."""
+    for batch in batches:
+        taken = batch.slice(0, limit)
+        count.removed[reason] += len(batch) - len(taken)
+        limit = None if limit is None else limit - len(taken)
         if len(taken):
             yield taken
 

@@ -33,9 +33,7 @@ def connect(spill: Path | None = None, memory: str = "2GB") -> Any:
     if spill is not None:
         settings["temp_directory"] = str(spill)
     connection = duckdb.connect(config=settings)
-    for macro in _MACROS.split(";\n"):
-        if macro.strip():
-            connection.execute(macro).fetchall()
+    connection.execute(_MACROS)
     return connection
 
 

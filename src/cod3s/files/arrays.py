@@ -1,4 +1,4 @@
-"""Read .npy files that anybody may have made."""
+"""Read .npy files without trusting them."""
 
 from pathlib import Path
 from tokenize import TokenError
@@ -14,7 +14,7 @@ _VERSION = (1, 0)  # what numpy writes; headers of later versions may claim to b
 
 
 def load_array(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The array in a file; OSError or ValueError if there is none of this type.
+    """The array in a file; OSError or ValueError if it holds no array of this type.
 
     It is mapped first, so a header that lies about its size takes no memory.
     """

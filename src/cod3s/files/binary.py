@@ -42,6 +42,7 @@ _SIGNATURES_BEFORE_NUL: tuple[tuple[bytes, str, str], ...] = (
     (b"MZ", "a Windows program", _TEXT),
 )
 """Letters that text may start with, too, but not if a NUL byte comes later."""
+_ZIP = b"PK\x03\x04"
 _ARCHIVE_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"xl/", "an Excel workbook (.xlsx)"),
     (b"word/", "a Word document (.docx)"),
@@ -49,6 +50,7 @@ _ARCHIVE_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"mimetypeapplication/vnd.oasis", "an OpenDocument file"),
     (b"mimetypeapplication/epub", "an EPUB book"),
 )
+"""What the first members of a zip archive are called if it is an office document."""
 
 
 def refuse_binary(start: bytes, name: str) -> None:
@@ -62,12 +64,7 @@ def refuse_binary(start: bytes, name: str) -> None:
 def refuse_formats(start: bytes, name: str) -> None:
     """Raise an error that says what the file `name` is if its first bytes are those of a binary format."""
     before_nul = _SIGNATURES_BEFORE_NUL if b"\0" in start else ()
-    for signature, kind, hint in (*_SIGNATURES, *before_nul, *_archives(start)):
+    documents = [(_ZIP, kind, _EXPORT) for member, kind in _ARCHIVE_MEMBERS if member in start]
+    for signature, kind, hint in (*_SIGNATURES, *before_nul, *documents, (_ZIP, "a zip archive", _UNPACK)):
         if start.startswith(signature):
             raise FileFormatError(f"{name} is {kind}, but text is needed", hint=hint)
-
-
-def _archives(start: bytes) -> list[tuple[bytes, str, str]]:
-    """Zip archives, named by the members that office documents have."""
-    kinds = [kind for member, kind in _ARCHIVE_MEMBERS if member in start]
-    return [(b"PK\x03\x04", kinds[0], _EXPORT) if kinds else (b"PK\x03\x04", "a zip archive", _UNPACK)]

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zlib
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,14 +15,15 @@ def open_unpacked(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".zst":
-        return cast(IO[bytes], _ZstdFile(path))
+        # Unlike zstandard's reader, pyarrow's reports a file that was cut short.
+        return cast(IO[bytes], require("pyarrow", "corpus").CompressedInputStream(path.open("rb"), "zstd"))
     return path.open("rb")
 
 
 class CountedBytes(io.RawIOBase):
     """A stream of bytes that counts them, so that an error can name a position.
 
-    Binary formats and endless lines are refused.
+    Damaged compressed files, binary formats and endless lines are refused.
     """
 
     def __init__(self, source: IO[bytes], name: str, max_line_bytes: int | None) -> None:
@@ -36,13 +38,25 @@ class CountedBytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        block = self._read(len(buffer))
+        block = self._next_block(len(buffer))
         if not self.passed:
             refuse_binary(block, self._name)
         buffer[: len(block)] = block
         self.passed += len(block)
         self._count_line(block)
         return len(block)
+
+    def _next_block(self, size: int) -> bytes:
+        try:
+            block: bytes = self._read(size)
+        except (EOFError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # the disk failed, not the unpacking
+                raise
+            kind = "zstandard" if self._name.endswith(".zst") else "gzip"
+            raise FileFormatError(
+                f"{self._name} is a damaged {kind} file: {error}", hint="copy or download it again"
+            ) from error
+        return block
 
     def _count_line(self, block: bytes) -> None:
         end = block.rfind(b"\n")
@@ -52,45 +66,3 @@ class CountedBytes(io.RawIOBase):
                 f"{self._name} has a line of more than {self._max_line_bytes >> 20} MB",
                 hint="check that it is text with line breaks",
             )
-
-
-class _ZstdFile(io.RawIOBase):
-    """The bytes in a .zst file; unlike zstandard's reader, it reports a file that was cut short."""
-
-    def __init__(self, path: Path) -> None:
-        self._source = path.open("rb")  # first, because `close` needs it whatever fails next
-        self._library = require("zstandard", "corpus")
-        self._frame: Any = None  # the frame being read, None between frames
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            block = self._source.read(1 << 10)  # small, because four bytes can become 128 KB
-            if not block:
-                if self._frame is not None:
-                    raise EOFError("it ends in the middle of a frame")
-                return 0
-            self._ready = memoryview(self._decompressed(block))
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def _decompressed(self, block: bytes) -> bytes:
-        content: list[bytes] = []
-        try:
-            while block:
-                self._frame = self._frame or self._library.ZstdDecompressor().decompressobj()
-                content.append(self._frame.decompress(block))
-                block = self._frame.unused_data if self._frame.eof else b""
-                self._frame = None if self._frame.eof else self._frame
-        except self._library.ZstdError as error:
-            raise EOFError(str(error)) from error
-        return b"".join(content)
-
-    def close(self) -> None:
-        self._source.close()
-        super().close()

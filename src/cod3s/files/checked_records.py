@@ -1,6 +1,7 @@
 """Make dataclasses of JSON values whose types are checked, so that a damaged file fails where it is read."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
 from types import UnionType
@@ -53,8 +54,6 @@ def _checked(value: Any, kind: Any, name: str) -> Any:
 def _parse_any(value: Any, hints: Sequence[Any], name: str) -> Any:
     """The value as the first of several types that it fits."""
     for hint in hints[:-1]:
-        try:
+        with suppress(TypeError, ValueError):
             return _parse(value, hint, name)
-        except (TypeError, ValueError):
-            continue
     return _parse(value, hints[-1], name)

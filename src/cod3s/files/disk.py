@@ -1,7 +1,6 @@
 """Read and write files and folders: atomic writes, checksums, the cache folder, compressed text."""
 
 import errno
-import gzip
 import hashlib
 import io
 import json
@@ -10,7 +9,6 @@ import re
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -261,11 +259,6 @@ def open_text(
         raise FileFormatError(
             f"{name} is not UTF-8 text: {error.reason} at byte {position}",
             hint="convert it with `iconv -t utf-8`; `cod3s harvest` also takes --errors replace",
-        ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        kind = "zstandard" if path.suffix == ".zst" else "gzip"
-        raise FileFormatError(
-            f"{name} is a damaged {kind} file: {error}", hint="copy or download it again"
         ) from error
     finally:
         if binary is not sys.stdin.buffer:

@@ -5,6 +5,7 @@ A line that is not text becomes a `Damaged` with its reason, so that no line is 
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -21,24 +22,17 @@ class Damaged:
     reason: str
 
 
-@dataclass(frozen=True)
-class LineBlock:
-    """Consecutive lines; `first` is the number of the first line, counted from 1."""
+def read_lines(stream: BinaryIO) -> Iterator[list[tuple[int, str | Damaged]]]:
+    """The lines of `stream` that are not empty, with their numbers from 1, in blocks of bounded size.
 
-    first: int
-    lines: list[str | Damaged]
-
-
-def read_lines(stream: BinaryIO) -> Iterator[LineBlock]:
-    """All lines of `stream`, without their ends (\\n or \\r\\n) and without a byte-order mark.
-
-    Only \\n ends a line; other Unicode separators stay inside it.
+    Line ends (\\n or \\r\\n) and a byte-order mark are removed. Only \\n ends a line; other Unicode separators
+    stay inside it.
     """
     first = 1
     for block in _line_bytes(stream):
         if first == 1 and block[0] is not None:
             block[0] = block[0].removeprefix(codecs.BOM_UTF8)
-        yield LineBlock(first, _decode(block))
+        yield [(number, line) for number, line in enumerate(_decode(block), first) if line != ""]
         first += len(block)
 
 
@@ -62,12 +56,8 @@ def _decode(lines: list[bytes | None]) -> list[str | Damaged]:
     if None not in lines:
         whole = b"\n".join(lines)  # type: ignore[arg-type]
         if b"\0" not in whole:
-            try:
-                text = whole.decode()
-            except UnicodeDecodeError:
-                pass  # a line is bad: find it below, line by line
-            else:
-                return [*(text.replace("\r\n", "\n").removesuffix("\r").split("\n"))]
+            with suppress(UnicodeDecodeError):  # a line is bad: find it below, line by line
+                return [*whole.decode().replace("\r\n", "\n").removesuffix("\r").split("\n")]
     return [_decode_line(line) for line in lines]
 
 

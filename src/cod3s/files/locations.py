@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -32,12 +32,12 @@ class Location:
 
     @property
     def name(self) -> str:
-        return self.path.rsplit("/", 1)[-1]
+        return PurePosixPath(self.path).name
 
     @property
     def folder(self) -> str:
         """The name of the folder it is in."""
-        return self.path.rsplit("/", 2)[-2] if "/" in self.path.strip("/") else ""
+        return PurePosixPath(self.path).parent.name
 
     @property
     def system(self) -> fs.FileSystem:

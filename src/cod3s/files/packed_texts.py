@@ -1,4 +1,4 @@
-"""Keep many short texts that share their words: as numbers of these words, which take little room on disk."""
+"""Store many short texts compactly, as the numbers of the words that they share."""
 
 import json
 import lzma
@@ -18,7 +18,7 @@ _TYPES = {2: ">u2", 4: ">u4"}
 
 
 class PackedTexts(Sequence[str]):
-    """Texts that are put together only when one is asked for."""
+    """Texts that are put together from their pieces on access."""
 
     def __init__(self, pieces: Sequence[str], numbers: npt.NDArray[np.integer]) -> None:
         self._pieces, self._numbers = pieces, numbers

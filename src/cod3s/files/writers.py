@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,13 +38,12 @@ def check_output_format(path: Path) -> str:
 def replaced_table(path: Path, columns: Sequence[str]) -> Iterator[Write]:
     """A function that takes rows; the finished table replaces `path` when the block ends without an error."""
     kind = check_output_format(path)
-    with replaced_file(path) as partial:
-        if kind == ".parquet":
-            with _parquet(partial, columns) as write:
-                yield write
-        else:
-            with _text(partial, kind, columns, path.suffix) as write:
-                yield write
+    with replaced_file(path) as unfinished:
+        writing = (
+            _parquet(unfinished, columns) if kind == ".parquet" else _text(unfinished, kind, columns, path.suffix)
+        )
+        with writing as write:
+            yield write
 
 
 @contextmanager
@@ -70,10 +70,14 @@ def _text(path: Path, kind: str, columns: Sequence[str], suffix: str) -> Iterato
         path.open("wb") as raw,
         io.TextIOWrapper(_compressed(raw, suffix), encoding="utf-8", newline="") as stream,
     ):
-        line = {".tsv": _tsv_line, ".csv": _csv_line}.get(kind)
-        if line:
-            stream.write(line(columns))
-        yield lambda rows: stream.writelines(line(row) if line else _json_line(columns, row) for row in rows)
+        lines: dict[str, Callable[[Row], str]] = {
+            ".tsv": _tsv_line,
+            ".csv": _csv_line,
+            ".jsonl": partial(_json_line, columns),
+        }
+        if kind != ".jsonl":
+            stream.write(lines[kind](columns))
+        yield lambda rows: stream.writelines(map(lines[kind], rows))
 
 
 def _compressed(raw: BinaryIO, suffix: str) -> Any:

@@ -58,24 +58,26 @@ class Side:
         self.words = set(self.tokens)
 
 
-Test = Callable[[Side, Limits], object]  # true where the side fails
+Test = Callable[[Side], object]  # true where the side fails
 
 
 def clause_fault(text: str, limits: Limits) -> str | None:
     """Why `text` is not a clause, or None if it is."""
-    return _first_failed(_CLAUSE_TESTS, Side(text), limits)
+    return _fault(_CLAUSE_TESTS, text, limits)
 
 
 def phrase_fault(text: str, limits: Limits) -> str | None:
     """Why `text` is not a noun phrase, or None if it is."""
-    return _first_failed(_PHRASE_TESTS, Side(text), limits)
+    return _fault(_PHRASE_TESTS, text, limits)
 
 
-def _first_failed(tests: tuple[tuple[str, Test], ...], side: Side, limits: Limits) -> str | None:
-    for reason, fails in tests:
-        if fails(side, limits):
-            return reason
-    return None
+def _fault(tests: tuple[tuple[str, Test], ...], text: str, limits: Limits) -> str | None:
+    side = Side(text)
+    if len(side.tokens) < limits.min_words:
+        return "too short"
+    if len(side.tokens) > limits.max_words:
+        return "too long"
+    return next((reason for reason, fails in tests if fails(side)), None)
 
 
 def opens_clause(text: str) -> bool:
@@ -110,27 +112,27 @@ def tells_of_trouble(text: str) -> bool:
     return _TROUBLE.search(Side(text).small) is not None
 
 
-def _has_other_cue(side: Side, _limits: Limits) -> bool:
+def _has_other_cue(side: Side) -> bool:
     return not side.words.isdisjoint(lexicon.CUES) or bool(
         not side.words.isdisjoint(lexicon.CUE_PARTS) and _OTHER_CUE.search(side.small)
     )
 
 
-def _is_cut_off(side: Side, _limits: Limits) -> bool:
+def _is_cut_off(side: Side) -> bool:
     last = side.tokens[-1]
     return (
         last in lexicon.DANGLING or last.endswith("'s") or bool("," in side.small and _CUT_OFF.search(side.small))
     )
 
 
-def _lacks_subject(side: Side, _limits: Limits) -> bool:
+def _lacks_subject(side: Side) -> bool:
     first = side.tokens[0]
     if first in lexicon.NO_SUBJECT or _is_order(side.tokens):
         return True
     return not (side.text[0].isupper() or first in lexicon.LEAD_INS or opens_clause(side.text))
 
 
-def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
+def _lacks_main_clause(side: Side) -> bool:
     rest = side.text.partition(", ")[2]
     if _SUBORDINATE.match(side.small):
         return not opens_clause(rest)
@@ -139,27 +141,25 @@ def _lacks_main_clause(side: Side, _limits: Limits) -> bool:
 
 
 _SHARED_TESTS: tuple[tuple[str, Test], ...] = (
-    ("too short", lambda side, limits: len(side.tokens) < limits.min_words),
-    ("too long", lambda side, limits: len(side.tokens) > limits.max_words),
-    ("a question", lambda side, _limits: "?" in side.text),
-    ("a piece of a quotation", lambda side, _limits: find_quote(side.text) >= 0 or _SPEECH_TAG.match(side.small)),
-    ("markup", lambda side, _limits: _MARKUP.search(side.text)),
+    ("a question", lambda side: "?" in side.text),
+    ("a piece of a quotation", lambda side: find_quote(side.text) >= 0 or _SPEECH_TAG.match(side.small)),
+    ("markup", lambda side: _MARKUP.search(side.text)),
     ("another connective", _has_other_cue),
     ("cut off", _is_cut_off),
-    ("no content", lambda side, _limits: lexicon.EMPTY_WORDS.issuperset(side.words)),
+    ("no content", lambda side: lexicon.EMPTY_WORDS.issuperset(side.words)),
 )
 _CLAUSE_TESTS: tuple[tuple[str, Test], ...] = (
     *_SHARED_TESTS,
     ("a condition or a comparison", _lacks_main_clause),
     ("no subject", _lacks_subject),
-    ("no verb", lambda side, _limits: not _has_main_verb(side.tokens)),
-    ("an embedded question", lambda side, _limits: not side.words.isdisjoint(lexicon.WONDERING)),
+    ("no verb", lambda side: not _has_main_verb(side.tokens)),
+    ("an embedded question", lambda side: not side.words.isdisjoint(lexicon.WONDERING)),
 )
 _PHRASE_TESTS: tuple[tuple[str, Test], ...] = (
     *_SHARED_TESTS,
-    ("not a noun phrase", lambda side, _limits: "," in side.text),
-    ("not a noun phrase", lambda side, _limits: not side.words.isdisjoint(lexicon.CLAUSE_WORDS)),
-    ("not a noun phrase", lambda side, _limits: side.tokens[0] in lexicon.NO_PHRASE),
+    ("not a noun phrase", lambda side: "," in side.text),
+    ("not a noun phrase", lambda side: not side.words.isdisjoint(lexicon.CLAUSE_WORDS)),
+    ("not a noun phrase", lambda side: side.tokens[0] in lexicon.NO_PHRASE),
 )
 
 

@@ -18,7 +18,6 @@ Triple = tuple[str, str, str]  # cause, effect, pattern
 class Passage:
     """A labelled text, with the expected and the harvested pairs."""
 
-    text: str
     part: str
     expected: frozenset[Triple]
     harvested: frozenset[Triple]
@@ -64,10 +63,10 @@ def score_patterns(passages: list[Passage]) -> list[Score]:
 
 
 def _passage(record: Any) -> Passage:
-    text, part = str(record["text"]), str(record.get("part", ""))
     expected = frozenset((str(cause), str(effect), str(name)) for cause, effect, name in record["expected"])
-    pairs = find_pairs(text).pairs
-    return Passage(text, part, expected, frozenset((pair.cause, pair.effect, pair.pattern) for pair in pairs))
+    pairs = find_pairs(str(record["text"])).pairs
+    harvested = frozenset((pair.cause, pair.effect, pair.pattern) for pair in pairs)
+    return Passage(str(record.get("part", "")), expected, harvested)
 
 
 def _score(name: str, passages: list[Passage], pattern: str | None = None) -> Score:

@@ -52,18 +52,6 @@ class Summary:
         return {**asdict(self), "pairs": self.pairs, **counts}
 
 
-@dataclass(frozen=True)
-class _Harvested:
-    """The results of a worker for a piece of text."""
-
-    corpus: str
-    bytes: int
-    findings: Findings
-
-
-Harvester = Callable[[Piece], _Harvested]
-
-
 def harvest(
     paths: Iterable[Path],
     output: Path,
@@ -85,15 +73,16 @@ def harvest(
     _check_paths(inputs, output)
     summary = Summary(files=len(inputs))
     pieces = (piece for path in inputs for piece in _pieces_of(path, summary, column, errors))
-    work = partial(_harvest_piece, limits=limits)
+    find = partial(find_pairs, limits=limits)
     # The workers come first: they start while this process is still importing pyarrow.
-    with _in_order(work, pieces, workers) as results, replaced_table(output, COLUMNS) as write:
-        for result in results:
-            pairs = result.findings.pairs
-            kept = pairs if limit is None else pairs[: limit - summary.pairs]
-            write([(pair.cause, pair.effect, pair.pattern, pair.order, result.corpus) for pair in kept])
-            _count(summary, result, kept)
-            progress(result.bytes)
+    with _in_order(find, pieces, workers) as results, replaced_table(output, COLUMNS) as write:
+        for piece, findings in results:
+            kept = findings.pairs if limit is None else findings.pairs[: limit - summary.pairs]
+            write([(pair.cause, pair.effect, pair.pattern, pair.order, piece.corpus) for pair in kept])
+            _count(summary, findings, kept)
+            size = len(piece.text.encode(errors="replace"))
+            summary.bytes += size
+            progress(size)
             if summary.pairs == limit:
                 break
         if len(summary.empty) == len(inputs):
@@ -118,48 +107,45 @@ def _pieces_of(path: Path, summary: Summary, column: str, errors: Errors) -> Ite
         summary.empty.append(str(path))
 
 
-def _harvest_piece(piece: Piece, limits: Limits) -> _Harvested:
-    size = len(piece.text.encode("utf-8", "replace"))
-    return _Harvested(piece.corpus, size, find_pairs(piece.text, limits))
-
-
-def _count(summary: Summary, result: _Harvested, kept: list[CausalPair]) -> None:
-    summary.bytes += result.bytes
-    summary.sentences += result.findings.sentences
-    summary.matched += result.findings.matched
+def _count(summary: Summary, findings: Findings, kept: list[CausalPair]) -> None:
+    summary.sentences += findings.sentences
+    summary.matched += findings.matched
     summary.kept.update(pair.pattern for pair in kept)
-    summary.dropped.update(result.findings.refused)
-    if over := len(result.findings.pairs) - len(kept):
+    summary.dropped.update(findings.refused)
+    if over := len(findings.pairs) - len(kept):
         summary.dropped[OVER_LIMIT] += over
 
 
 @contextmanager
-def _in_order(function: Harvester, pieces: Iterable[Piece], workers: int) -> Iterator[Iterator[_Harvested]]:
-    """The results of `function` for all `pieces` in order, from `workers` processes (1: from this process)."""
+def _in_order(
+    find: Callable[[str], Findings], pieces: Iterator[Piece], workers: int
+) -> Iterator[Iterator[tuple[Piece, Findings]]]:
+    """The pieces in order with what `find` finds in them, in `workers` processes (1: in this process)."""
     if workers == 1:
-        yield map(function, pieces)
+        yield ((piece, find(piece.text)) for piece in pieces)
         return
+    in_progress: deque[tuple[Piece, Future[Findings]]] = deque()
+
+    def start(number: int) -> None:
+        in_progress.extend((piece, pool.submit(find, piece.text)) for piece in islice(pieces, number))
+
+    def results() -> Iterator[tuple[Piece, Findings]]:
+        while in_progress:
+            piece, findings = in_progress.popleft()
+            yield piece, findings.result()
+            start(1)
+
     # Fresh interpreters: a fork would break the threads of pyarrow and of the progress bar.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
-        rest = iter(pieces)
-        # The number of pieces in progress is bounded, and so is the text in memory.
-        in_progress = deque(pool.submit(function, piece) for piece in islice(rest, workers * 3))
-        yield _from_pool(pool, function, in_progress, rest)
+        start(workers * 3)  # a bounded number, so that the text in memory is bounded, too
+        yield results()
     except BrokenProcessPool as error:
         raise Cod3sError(
             "a worker process was killed", hint="memory may have run out: try fewer --workers"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _from_pool(
-    pool: ProcessPoolExecutor, function: Harvester, in_progress: deque[Future[_Harvested]], rest: Iterator[Piece]
-) -> Iterator[_Harvested]:
-    while in_progress:
-        yield in_progress.popleft().result()
-        in_progress.extend(pool.submit(function, piece) for piece in islice(rest, 1))
 
 
 def _prepare_worker() -> None:

@@ -5,7 +5,7 @@ cue with a reason, a pattern says which side is the cause.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
@@ -30,7 +30,7 @@ class Position(Enum):
 
 
 _OPENING = re.compile(r"[\"'“‘(]?(?:(?:and|but|well|yeah|yes|no|oh|now|okay|right)(?:, | )){0,3}\Z")
-_PAUSE = re.compile(r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?\Z")
+_PAUSE = r",? ?(?:[;:,—–…-]|--|\.\.\.) ?(?:and |but )?"
 
 
 class Surroundings:
@@ -48,13 +48,8 @@ class Surroundings:
         self.next = words[0].rstrip(",.;:") if words else ""
         self.is_opening = start < 30 and _OPENING.match(self.left) is not None
 
-    def pause(self) -> int | None:
-        """How many characters the pause before the cue has, with its "and"; None if there is no pause."""
-        pause = _PAUSE.search(self.left, max(0, len(self.left) - 9))
-        return None if pause is None else len(self.left) - pause.start()
 
-
-@dataclass(frozen=True)
+@dataclass
 class Rule:
     """When a rule fits: all of its conditions must hold.
 
@@ -68,16 +63,12 @@ class Rule:
     next: str = ""
     before: str = ""
     after: str = ""
-    _last: frozenset[str] = field(init=False, repr=False, compare=False)
-    _next: frozenset[str] = field(init=False, repr=False, compare=False)
-    _before: re.Pattern[str] = field(init=False, repr=False, compare=False)
-    _after: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_last", frozenset(self.last.split()))
-        object.__setattr__(self, "_next", frozenset(self.next.split()))
-        object.__setattr__(self, "_before", re.compile(f"(?:{self.before})\\Z"))
-        object.__setattr__(self, "_after", re.compile(self.after))
+        before = _PAUSE if self.position is Position.PAUSE else self.before
+        self._last, self._next = frozenset(self.last.split()), frozenset(self.next.split())
+        self._before = re.compile(f"(?:{before})\\Z") if before else None
+        self._after = re.compile(self.after)
 
     @property
     def decides_by_next(self) -> bool:
@@ -94,26 +85,22 @@ class Rule:
             return None
         if self.position is Position.OPENING:
             return len(around.left) if around.is_opening else None
-        if self.position is Position.PAUSE:
-            return around.pause()
-        return self._taken_before(around.left)
-
-    def _taken_before(self, left: str) -> int | None:
-        if not self.before:
+        if self._before is None:
             return 0
         # Thirty characters hold any `before`; without the limit every rule scans all of a long sentence.
+        left = around.left
         match = self._before.search(left, max(0, len(left) - 30))
         return None if match is None else len(left) - match.start()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trap(Rule):
     """A use of the cue that does not state a cause; the summary counts it under `reason`."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pattern(Rule):
     """A use of the cue that states a cause.
 
