@@ -15,11 +15,11 @@ import numpy as np
 
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
-from cod3s.critic.answer_lessons import lesson_batches, make_lessons
+from cod3s.critic.answer_lessons import make_lessons
 from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers, split_watched
 from cod3s.critic.fitting import area_under_curve
 from cod3s.critic.refine_config import RefineConfig, as_train_config
-from cod3s.critic.row_batches import RowBatches, outputs_of, read_sequences
+from cod3s.critic.row_batches import lesson_batches, read_sequences
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import replaced_folder
@@ -29,6 +29,8 @@ from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.restore import load_lora, lora_changes, restore_llama
 from cod3s.signatures.signer import Signer
 from cod3s.train.loop import Report, fit
+from cod3s.train.tensors import TensorBatches
+from cod3s.train.validate import not_learning
 
 _SHARPNESS = 4.0  # of the logistic loss, per nat and token
 _SIGNATURE = 0.1  # how much the signature's log-probability counts
@@ -95,10 +97,11 @@ def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) ->
         write_facts(partial, replace(facts, judges=facts.judges or judges))
 
 
-def check_model(model: Any, batches: RowBatches) -> dict[str, float]:
+def check_model(model: Any, batches: TensorBatches) -> dict[str, float]:
     """The mean loss, how often good answers are likelier than rejected ones, and how well it judges."""
     torch = require("torch", "train")
-    outputs = [output for _, output in outputs_of(model, batches)]
+    with not_learning(model):
+        outputs = [model(**batches[number]) for number in range(batches.per_epoch)]
     losses, compared, odds, verdicts = (
         torch.cat([output[name] for output in outputs]).double().numpy()
         for name in ("losses", "margins", "odds", "verdicts")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import read_json
@@ -12,6 +12,7 @@ from cod3s.model.transformer import quiet_transformers
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
 from cod3s.train.run_folder import clear_disk_errors
+from cod3s.train.tensors import TensorBatches
 
 _STATE = "trainer_state.json"
 
@@ -19,17 +20,9 @@ Report = Callable[[int, int, float, float], None]
 """Called with step, last step, pairs per second and the newest loss."""
 
 
-class Batches(Protocol):
-    """A torch dataset whose items are whole batches, in the order in which they are taught."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int) -> dict[str, Any]: ...
-
-
 def fit(
     model: Any,
-    train: Batches,
+    train: TensorBatches,
     check: Callable[[Any], dict[str, float]],
     config: TrainConfig,
     folder: Path,

@@ -1,26 +1,64 @@
 """Turn examples into padded tensors, batch by batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cod3s.errors import require
-from cod3s.model.reader import padded
+from cod3s.model.reader import Reader, padded
+from cod3s.model.shape import SHAPES
 from cod3s.train.batches import BatchStream
+from cod3s.train.config import TrainConfig
 from cod3s.train.lessons import IGNORED, Example, Examples
 
+_MEASURED = 100  # batches whose padding is counted
 
-def collate(examples: Sequence[Example], pad_read: int, pad_written: int) -> dict[str, Any]:
-    """A batch as a model's forward takes it: (batch, longest) each."""
-    read = [example.read for example in examples]
+
+class TensorBatches:
+    """A torch dataset whose items are whole batches, in the order in which they are taught.
+
+    `collate` turns the numbers of a batch's examples into its tensors.
+    """
+
+    def __init__(
+        self, stream: BatchStream, epochs: int, collate: Callable[[Sequence[int]], dict[str, Any]]
+    ) -> None:
+        self._stream, self._collate = stream, collate
+        self.per_epoch = stream.batches_per_epoch()
+        self._number = self.per_epoch * epochs
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        if number >= self._number:
+            raise IndexError(number)
+        return self._collate(self._stream[number])
+
+
+def example_batches(
+    examples: Examples, config: TrainConfig, epochs: int, *, reader: Reader, pad: int
+) -> TensorBatches:
+    """The examples as the forward of the config's models takes them; `pad` fills up what is written."""
+    causal = SHAPES[config.shape].causal
+
+    def collate(numbers: Sequence[int]) -> dict[str, Any]:
+        batch = [examples[number] for number in numbers]
+        return _causal_tensors(batch, pad) if causal else _seq2seq_tensors(batch, reader.pad, pad)
+
+    stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)
+    return TensorBatches(stream, epochs, collate)
+
+
+def _seq2seq_tensors(examples: Sequence[Example], pad_read: int, pad_written: int) -> dict[str, Any]:
     return {
-        **_masked(read, pad_read),
+        **_masked([example.read for example in examples], pad_read),
         "decoder_input_ids": _tensor([example.given for example in examples], pad_written),
         "labels": _tensor([example.labels for example in examples], IGNORED),
     }
 
 
-def collate_causal(examples: Sequence[Example], pad: int) -> dict[str, Any]:
-    """A batch for a language model: what is read, then what is given, in one row; labels where it writes."""
+def _causal_tensors(examples: Sequence[Example], pad: int) -> dict[str, Any]:
+    """What is read, then what is given, in one row; labels where the model writes."""
     labels = [[IGNORED] * len(example.read) + example.labels for example in examples]
     rows = [example.read + example.given for example in examples]
     return {**_masked(rows, pad), "labels": _tensor(labels, IGNORED)}
@@ -32,43 +70,17 @@ def _masked(rows: Sequence[Sequence[int]], filler: int) -> dict[str, Any]:
 
 
 def _tensor(rows: Sequence[Sequence[int]], filler: int) -> Any:
-    return require("torch", "train").tensor(padded(rows, filler))
+    return require("torch", "train").tensor(padded(rows, filler))  # (rows, longest)
 
 
-class TensorBatches:
-    """A torch dataset whose items are whole batches, so that the sampler only has to count."""
-
-    def __init__(
-        self,
-        examples: Examples,
-        stream: BatchStream,
-        number: int,
-        *,
-        pad_read: int,
-        pad_written: int,
-        causal: bool = False,
-    ) -> None:
-        self._examples, self._stream, self._number = examples, stream, number
-        self._pads, self._causal = (pad_read, pad_written), causal
-
-    def __len__(self) -> int:
-        return self._number
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        if number >= self._number:
-            raise IndexError(number)
-        examples = [self._examples[row] for row in self._stream[number]]
-        return collate_causal(examples, self._pads[1]) if self._causal else collate(examples, *self._pads)
-
-
-def padding_share(batches: TensorBatches, number: int, pad_written: int) -> float:
-    """The share of decoder and encoder positions that are padding, over the first `number` batches."""
+def padding_share(batches: TensorBatches, pad_written: int) -> float:
+    """The share of encoder and decoder positions that are padding, in the first batches."""
     real = whole = 0
-    for index in range(min(number, len(batches))):
+    for index in range(min(_MEASURED, len(batches))):
         batch = batches[index]
         whole += batch["attention_mask"].numel()
         real += int(batch["attention_mask"].sum())
         if (written := batch.get("decoder_input_ids")) is not None:
             whole += written.numel()
             real += int((written != pad_written).sum())
-    return 1 - real / whole if whole else 0.0
+    return 1 - real / whole

@@ -18,7 +18,6 @@ from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import load_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-from cod3s.train.batches import BatchStream
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
 from cod3s.train.lessons import Examples, lesson
@@ -35,7 +34,7 @@ from cod3s.train.run_folder import (
     write_pieces,
 )
 from cod3s.train.starting_model import StartingModel
-from cod3s.train.tensors import TensorBatches, padding_share
+from cod3s.train.tensors import TensorBatches, example_batches, padding_share
 from cod3s.train.validate import majority_bit_accuracy, validate
 
 Splits = Mapping[tuple[str, str], Rows]
@@ -153,7 +152,7 @@ class _Run:
             report=report,
             pairs_per_batch=self._pairs_per_batch(member, len(batches)),
         )
-        figures["padding"] = padding_share(batches, 100, self._vocabulary.pad)
+        figures["padding"] = padding_share(batches, self._vocabulary.pad)
         if too_long := sum(self._tables[relation, "train"].too_long for relation in member.relations):
             figures["pairs_too_long"] = float(too_long)
         figures["majority_bit_accuracy"] = mean(
@@ -196,16 +195,7 @@ class _Run:
         if not len(examples):
             reason, remedy = why_empty(self._manifest, member.relations[0], split)
             raise Cod3sError(f"the corpus has no {split} pairs: {reason}", hint=remedy)
-        stream = BatchStream(examples.lengths, examples.shares, self._config.batch_tokens, self._config.seed)
-        number = stream.batches_per_epoch() * epochs
-        return TensorBatches(
-            examples,
-            stream,
-            number,
-            pad_read=self._reader.pad,
-            pad_written=self._vocabulary.pad,
-            causal=self._shape.causal,
-        )
+        return example_batches(examples, self._config, epochs, reader=self._reader, pad=self._vocabulary.pad)
 
     def _encode(self, rows: Splits, readers: Mapping[str, Reader]) -> dict[tuple[str, str], PairTable]:
         """The pairs of each relation and split as token ids."""

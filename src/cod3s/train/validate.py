@@ -3,7 +3,8 @@
 Losses are in nats per token, with text and signature apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,24 @@ def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabul
     Bits are judged token by token, given the true tokens before: the likeliest signature token counts.
     `loss` is the mean over all tokens that the roles write.
     """
-    torch = require("torch", "train")
-    was_training = model.training
-    model.eval()
     counts = _Counts(vocabulary)
-    with torch.no_grad():
+    with not_learning(model):
         for role, batches in held_out.items():
             for number in range(len(batches)):
                 batch = {name: tensor.to(model.device) for name, tensor in batches[number].items()}
                 labels = batch.pop("labels")
                 counts.add(role, model(**batch).logits, labels)
-    model.train(was_training)
     return counts.figures()
+
+
+@contextmanager
+def not_learning(model: Any) -> Iterator[None]:
+    """Run the model without dropout and gradients, as it is used."""
+    was_training = model.training
+    model.eval()
+    with require("torch", "train").no_grad():
+        yield
+    model.train(was_training)
 
 
 def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
