@@ -127,7 +127,7 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
     if config.first_layer >= base.config.num_hidden_layers:
         raise Cod3sError(f"the model has {base.config.num_hidden_layers} layers, so none is left to adapt")
     rank = max([config.rank, *(len(change.down) for change in earlier)])
-    adapted = with_lora(base, "llama", Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
+    adapted = with_lora(base, Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
     try:
         load_lora(adapted.get_base_model().model, earlier)
     except ValueError as error:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cod3s.bundle import BundleFacts, is_bundle, open_vocabulary, read_facts
+from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
 from cod3s.model.causal import (
     Adaptation,
-    Sketches,
     Start,
     build_causal,
     map_hyperplanes,
@@ -101,7 +100,7 @@ class StartingModel:
             and np.array_equal(code.thresholds, self.code.thresholds)
         )
 
-    def _sketch(self, pieces: npt.NDArray[np.float32]) -> Sketches:
+    def _sketch(self, pieces: Vectors) -> tuple[Vectors, Vectors]:
         """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""
         signer = Signer(open_encoder(self.encoder), self.code)
         sample = self.targets[:: max(1, len(self.targets) // _SKETCH_TEXTS)]
