@@ -44,12 +44,12 @@ def save_adapter(path: Path, changes: Sequence[Change]) -> None:
     arrays: dict[str, Any] = {}
     for number, change in enumerate(changes):
         name = f"{number}:{change.weight}:{change.row}"
-        down, up = np.abs(change.down).max(axis=1), np.abs(change.up).max(axis=0)  # (rank,)
-        steps = [np.maximum(largest, 1e-12) / _STORED_LEVELS for largest in (down, up)]
+        down = np.abs(change.down).max(axis=1).clip(1e-12) / _STORED_LEVELS  # (rank,)
+        up = np.abs(change.up).max(axis=0).clip(1e-12) / _STORED_LEVELS
         arrays |= {
-            f"{name}:down": np.rint(change.down / steps[0][:, None]).astype(np.int8),
-            f"{name}:up": np.rint(change.up / steps[1]).astype(np.int8),
-            f"{name}:scale": (steps[0] * steps[1]).astype(np.float32),
+            f"{name}:down": np.rint(change.down / down[:, None]).astype(np.int8),
+            f"{name}:up": np.rint(change.up / up).astype(np.int8),
+            f"{name}:scale": (down * up).astype(np.float32),
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial, partial.open("wb") as file:

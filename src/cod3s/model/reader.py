@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cod3s.errors import BundleError
 from cod3s.model.shape import Shape
@@ -23,7 +22,10 @@ class Reader:
     nothing: list[int]
     pad: int
     tokens: list[str]
-    tokenizer: Any = None
+
+    def ids(self, source: str | None) -> list[int]:
+        """What is read of a source; None is an empty one."""
+        return self.nothing if source is None else self.read(source)
 
 
 def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, template: str = "") -> Reader:
@@ -65,7 +67,7 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
     else:
         names = piece_names(tokenizer)
         pad = names.index("[PAD]")
-    return Reader(read_pieces, cuts_pieces, read_pieces(""), pad, names, tokenizer)
+    return Reader(read_pieces, cuts_pieces, read_pieces(""), pad, names)
 
 
 def padded(rows: Sequence[Sequence[int]], filler: int) -> list[list[int]]:

@@ -139,7 +139,7 @@ class Seq2SeqEngine(CTranslate2Engine):
     def _search_prompted(
         self, requests: Sequence[Request], tag: int, beam: int, max_tokens: int
     ) -> list[list[Hypothesis]]:
-        prompts = [Prompt(tuple(self._read_ids(request.source)), request.prefix) for request in requests]
+        prompts = [Prompt(tuple(self._reader.ids(request.source)), request.prefix) for request in requests]
         together = max(1, min(_BATCH_ROWS // beam, -(-len(requests) // self._threads)))
         batches = prompt_batches(prompts, leading_token(self._vocabulary), together)
         with self._explained("run"):
@@ -170,10 +170,7 @@ class Seq2SeqEngine(CTranslate2Engine):
         )
 
     def _read(self, source: str | None) -> list[str]:
-        return [self._reader.tokens[number] for number in self._read_ids(source)]
-
-    def _read_ids(self, source: str | None) -> Sequence[int]:
-        return self._reader.nothing if source is None else self._reader.read(source)
+        return [self._reader.tokens[number] for number in self._reader.ids(source)]
 
 
 def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypothesis:
