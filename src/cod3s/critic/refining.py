@@ -90,7 +90,7 @@ def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) ->
     `judges` says whether it has learned to judge answers.
     """
     facts = read_facts(bundle)
-    (name,) = {name for roles in facts.models.values() for name in roles.values()}
+    (name,) = facts.model_names
     with replaced_folder(output, BUNDLE) as partial:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
         shutil.copyfile(adapter / NAME, partial / "models" / name / NAME)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Literal
 
 from cod3s.errors import UsageError
-from cod3s.files.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 from cod3s.options import check_options, find_name, option, seed_option, with_values
@@ -154,11 +153,6 @@ class TrainConfig:
     def record(self) -> dict[str, Any]:
         """The config as JSON holds it."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> "TrainConfig":
-        """The config that `record` gave."""
-        return parse_record(cls, record)
 
     def with_values(self, **values: Any) -> "TrainConfig":
         """The same config with some values changed; an unknown name is an error that suggests the nearest."""

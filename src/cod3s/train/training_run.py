@@ -139,6 +139,8 @@ class _Run:
             return figures
         batches = self._batches(member, "train", member.roles, self._config.epochs)
         held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
+        # A pair is seen once per epoch in each role (or its share); all of these together count as one pair.
+        pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
         model = self._start.build(member.name)
         figures, finished = fit(
             model,
@@ -150,7 +152,7 @@ class _Run:
             clock=self._clock,
             resume=resume,
             report=report,
-            pairs_per_batch=self._pairs_per_batch(member, len(batches)),
+            pairs_per_batch=pairs / batches.per_epoch,
         )
         figures["padding"] = padding_share(batches, self._vocabulary.pad)
         if too_long := sum(self._tables[relation, "train"].too_long for relation in member.relations):
@@ -164,11 +166,6 @@ class _Run:
                 (folder / FINISHED).touch()
         self._processes.wait_for_everyone()
         return figures
-
-    def _pairs_per_batch(self, member: Member, batches: int) -> float:
-        """A pair is seen once per epoch in each role (or its share); all of these together count as one pair."""
-        pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
-        return pairs * self._config.epochs / batches
 
     def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
         folder = self._output / member.name
