@@ -16,7 +16,7 @@ import numpy as np
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
 from cod3s.critic.answer_lessons import make_lessons
-from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers, split_watched
+from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers
 from cod3s.critic.fitting import area_under_curve
 from cod3s.critic.refine_config import RefineConfig, as_train_config
 from cod3s.critic.row_batches import lesson_batches, read_sequences
@@ -57,7 +57,9 @@ def refine(
     if answers and config.contrasts and config.judging:
         wrong = contrasted_answers(answers, signer.encoder, limit=config.contrasts, seed=config.seed)
         examples = [*examples, *wrong]
-    taught, watched = split_watched([example for example in examples if not example.is_held_out])
+    usable = [example for example in examples if not example.is_held_out]
+    taught = [example for example in usable if not example.is_watched]
+    watched = [example for example in usable if example.is_watched]
     random = np.random.default_rng(config.seed)
     learned = list(make_lessons(taught, models, signer, config, random))
     unseen = list(make_lessons(watched, models, signer, config, random))

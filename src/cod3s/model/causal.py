@@ -5,6 +5,7 @@ trimmed to the vocabulary; tags, signature tokens and the end token get new rows
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def build_causal(
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
         base = with_lora(base, adaptation)
-    return _signature_model(torch)(base, table, vocabulary)
+    return _signature_model(torch, base, table, vocabulary)
 
 
 def _load(folder: Path) -> Any:
@@ -280,15 +281,15 @@ def trained_only(torch: Any) -> Any:
     return TrainedOnly
 
 
-def _signature_model(torch: Any) -> Any:
-    transformers = quiet_transformers()
+def _signature_model(torch: Any, base: Any, table: Any, vocabulary: Vocabulary) -> Any:
+    output = quiet_transformers().modeling_outputs.CausalLMOutput
 
     class SignatureModel(trained_only(torch)):  # type: ignore[misc]
         """A language model with its token table."""
 
-        def __init__(self, base: Any, table: Any, vocabulary: Vocabulary) -> None:
+        def __init__(self) -> None:
             super().__init__()
-            self.base, self.table, self._vocabulary = base, table, vocabulary
+            self.base, self.table = base, table
             inner = base.get_base_model() if hasattr(base, "get_base_model") else base
             self._decoder = [inner.base_model]  # a list: no second owner
             inner.get_input_embeddings().requires_grad_(False)
@@ -305,34 +306,23 @@ def _signature_model(torch: Any) -> Any:
             with torch.autocast(self.device.type, dtype, enabled=dtype == torch.bfloat16):
                 states = decoder(inputs_embeds=inputs.to(dtype), attention_mask=attention_mask).last_hidden_state
             if labels is None:
-                logits = states.float() @ rows.T
-                return transformers.modeling_outputs.CausalLMOutput(logits=logits)
+                return output(logits=states.float() @ rows.T)
             taught = labels != -100
             logits = states[taught] @ rows.T.to(dtype)
-            loss = torch.nn.functional.cross_entropy(logits.float(), labels[taught])
-            return transformers.modeling_outputs.CausalLMOutput(loss=loss)
+            return output(loss=torch.nn.functional.cross_entropy(logits.float(), labels[taught]))
 
         def save_pretrained(self, folder: Path) -> None:
             """Write an ordinary Hugging Face folder: LoRA merged, all rows in the table."""
-            _save(self, Path(folder))
+            merged = deepcopy(self.base).float()
+            if hasattr(merged, "merge_and_unload"):
+                merged = merged.merge_and_unload()
+            rows = self.table().detach()
+            merged.resize_token_embeddings(len(rows))
+            merged.get_input_embeddings().weight.data.copy_(rows)
+            merged.tie_weights()
+            merged.config.bos_token_id = merged.config.eos_token_id = vocabulary.end
+            merged.config.pad_token_id = vocabulary.pad
+            merged.config.use_cache = True
+            merged.save_pretrained(folder)
 
-    return SignatureModel
-
-
-def _save(model: Any, folder: Path) -> None:
-    import copy
-
-    torch = require("torch", "train")
-    merged = copy.deepcopy(model.base).float()
-    if hasattr(merged, "merge_and_unload"):
-        merged = merged.merge_and_unload()
-    with torch.no_grad():
-        rows = model.table().detach().clone()
-    merged.resize_token_embeddings(len(rows))
-    merged.get_input_embeddings().weight.data.copy_(rows)
-    merged.tie_weights()
-    vocabulary = model._vocabulary
-    merged.config.bos_token_id = merged.config.eos_token_id = vocabulary.end
-    merged.config.pad_token_id = vocabulary.pad
-    merged.config.use_cache = True
-    merged.save_pretrained(folder)
+    return SignatureModel()
