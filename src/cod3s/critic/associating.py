@@ -140,26 +140,27 @@ def _read_pairs(
 ) -> dict[str, list[tuple[str, str]]]:
     """(source, target) pairs by relation, in an order that depends on the seed."""
     random = np.random.default_rng(seed)
-    tables: list[dict[str, list[tuple[str, str]]]] = []
+
+    def drawn(rows: list[tuple[str, str]], most: int | None = None) -> list[tuple[str, str]]:
+        return [rows[row] for row in random.permutation(len(rows))[:most].tolist()]
+
+    tables: list[tuple[str, list[tuple[str, str]]]] = []
     if corpus is not None:
-        relations = load_manifest(locate(str(corpus))).relations
-        taught = {relation: read_rows(corpus, relation, "train") for relation in relations}
-        tables.append({name: list(zip(rows.source, rows.target, strict=True)) for name, rows in taught.items()})
+        for relation in load_manifest(locate(str(corpus))).relations:
+            taught = read_rows(corpus, relation, "train")
+            tables.append((relation, list(zip(taught.source, taught.target, strict=True))))
     for path in answers:
-        table: dict[str, list[tuple[str, str]]] = {}
+        by_relation: dict[str, list[tuple[str, str]]] = {}
         for example in answer_examples(path):
-            table.setdefault(example.pair.relation, []).append((example.pair.source, example.pair.target))
-        tables.append(table)
+            by_relation.setdefault(example.pair.relation, []).append((example.pair.source, example.pair.target))
+        tables += by_relation.items()
     pairs: dict[str, list[tuple[str, str]]] = {}
-    for relation, rows in ((relation, rows) for table in tables for relation, rows in table.items()):
+    for relation, rows in tables:
         generator.require_relation(relation)
-        chosen = random.permutation(len(rows))[:limit]
-        pairs.setdefault(relation, []).extend(rows[row] for row in chosen.tolist())
+        pairs.setdefault(relation, []).extend(drawn(rows, limit))
     if not pairs:
         raise UsageError("there are no pairs to learn from", hint="give a corpus, or --answers FILE")
-    return {
-        relation: [rows[n] for n in random.permutation(len(rows)).tolist()] for relation, rows in pairs.items()
-    }
+    return {relation: drawn(rows) for relation, rows in pairs.items()}
 
 
 def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[str, PairVectors]:
@@ -194,8 +195,8 @@ def learn_association(
     others = np.roll(targets, 1, axis=0)
 
     def right(score: PairScorer) -> float:
-        given, rivals = score(sources, targets), score(sources, others)
-        return float(((given > rivals) + 0.5 * (given == rivals)).mean())
+        scores, rivals = score(sources, targets), score(sources, others)
+        return float(((scores > rivals) + 0.5 * (scores == rivals)).mean())
 
     by_cosine = right(lambda a, b: np.einsum("nd,nd->n", a, b))
     return association, AssociationFigures(len(pairs), right(association), by_cosine)
@@ -212,15 +213,13 @@ def _contrast(pairs: PairVectors, seed: int, progress: Progress) -> Association:
     sharpness = torch.nn.Parameter(torch.tensor(_SHARPNESS))
     optimiser = torch.optim.AdamW([scale, down, up, sharpness], lr=_RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _RATE, total_steps=steps)
-    right = torch.arange(size)
+    right, cross_entropy = torch.arange(size), torch.nn.functional.cross_entropy
     for _ in range(steps):
         rows = torch.randint(len(sources), (size,))
         read, written = sources[rows].float(), targets[rows].float()
         carried = torch.nn.functional.normalize(read * scale + read @ down.T @ up, dim=1)
         scores = carried @ written.T * sharpness.exp()
-        loss = torch.nn.functional.cross_entropy(scores, right) + torch.nn.functional.cross_entropy(
-            scores.T, right
-        )
+        loss = cross_entropy(scores, right) + cross_entropy(scores.T, right)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
