@@ -117,16 +117,16 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
             raise BundleError(
                 f"{link} does not lead to a file of the bundle", hint="replace the link with the file itself"
             )
-    for name, wanted in facts.files.items():
+    for name, checksum in facts.files.items():
         path = folder / name
         if not path.is_file() or not path.stat().st_size:
             raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
         if largest is None or path.stat().st_size <= largest:
-            _require_unchanged(path, wanted)
+            _require_unchanged(path, checksum)
 
 
-def _require_unchanged(path: Path, wanted: str) -> None:
-    if sha256(path) != wanted:
+def _require_unchanged(path: Path, checksum: str) -> None:
+    if sha256(path) != checksum:
         raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
 
 
@@ -137,10 +137,10 @@ def require_files(folder: Path, facts: BundleFacts) -> None:
 
 def require_weights(folder: Path, facts: BundleFacts, model: str) -> None:
     """Raise an error if a large file of a model has changed; `require_files` has read the small ones."""
-    for name, wanted in facts.files.items():
+    for name, checksum in facts.files.items():
         path = folder / name
         if name.startswith(f"models/{model}/") and path.stat().st_size > _QUICKLY_READ:
-            _require_unchanged(path, wanted)
+            _require_unchanged(path, checksum)
 
 
 def is_bundle(folder: Path) -> bool:

@@ -54,8 +54,8 @@ class PairVectors:
     def joined(self, more: "PairVectors") -> "PairVectors":
         """With more pairs, mixed evenly among these."""
         sources, targets = np.vstack([self.sources, more.sources]), np.vstack([self.targets, more.targets])
-        places = np.concatenate([np.linspace(0, 1, len(side), endpoint=False) for side in (self, more)])
-        order = np.argsort(places, kind="stable")
+        positions = np.concatenate([np.linspace(0, 1, len(side), endpoint=False) for side in (self, more)])
+        order = np.argsort(positions, kind="stable")
         return PairVectors(sources[order], targets[order])
 
 
@@ -75,9 +75,9 @@ def _embed_pairs(
     }
 
 
-def _held_out(number: int) -> npt.NDArray[np.bool_]:
-    apart: npt.NDArray[np.bool_] = np.arange(number) % _HELD_OUT == 0
-    return apart
+def _every_twentieth(number: int) -> npt.NDArray[np.bool_]:
+    held_out: npt.NDArray[np.bool_] = np.arange(number) % _HELD_OUT == 0
+    return held_out
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[s
 def _learn_head(
     pairs: PairVectors, sign: Callable[[Vectors], Bits], progress: Progress
 ) -> tuple[SignatureHead, HeadFigures]:
-    bits, apart = sign(pairs.targets.astype(np.float32)), _held_out(len(pairs))
-    head = fit_head(pairs.sources[~apart].astype(np.float32), bits[~apart], progress)
-    inferred = share_inferred(head, pairs.sources[apart].astype(np.float32), bits[apart])
-    shares = bits[apart].mean(axis=0)
+    bits, held_out = sign(pairs.targets.astype(np.float32)), _every_twentieth(len(pairs))
+    head = fit_head(pairs.sources[~held_out].astype(np.float32), bits[~held_out], progress)
+    inferred = share_inferred(head, pairs.sources[held_out].astype(np.float32), bits[held_out])
+    shares = bits[held_out].mean(axis=0)
     return head, HeadFigures(len(pairs), inferred, float(np.maximum(shares, 1 - shares).mean()))
 
 
@@ -189,9 +189,9 @@ def learn_association(
     pairs: PairVectors, *, seed: int, progress: Progress
 ) -> tuple[Association, AssociationFigures]:
     """The association of sources with their targets, by contrast with the targets of other pairs."""
-    apart = _held_out(len(pairs))
-    association = _contrast(pairs.rows(~apart), seed, progress)
-    sources, targets = pairs.sources[apart].astype(np.float32), pairs.targets[apart].astype(np.float32)
+    held_out = _every_twentieth(len(pairs))
+    association = _contrast(pairs.rows(~held_out), seed, progress)
+    sources, targets = pairs.sources[held_out].astype(np.float32), pairs.targets[held_out].astype(np.float32)
     others = np.roll(targets, 1, axis=0)
 
     def right(score: PairScorer) -> float:

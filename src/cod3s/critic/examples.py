@@ -19,12 +19,8 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows
 
-VERDICTS = "verdicts"
-"""The name of the data that verdicts are."""
-ANSWERS = "answers"
-"""The name of the data that good answers are."""
-CONTRASTS = "contrasts"
-"""The name of the data that good answers beside wrong ones are."""
+VERDICTS, ANSWERS, CONTRASTS = "verdicts", "answers", "contrasts"
+"""The names of data: pairs that were read, good answers, and good answers beside wrong ones."""
 HELD_OUT = 5  # every fifth question that has verdicts
 _WATCHED = {ANSWERS: 50, CONTRASTS: 50}  # every fiftieth question
 _WATCHED_ELSEWHERE = 10

@@ -86,11 +86,11 @@ def fit_critic(
         measured += known.measured(GLANCE)
     if thorough:
         chosen = _some_verdicts(examples, thorough_verdicts, seed)
-        asked = replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
-        judge = Judge(asked, models, signer, leave_out=True, likelihoods=True)
-        given = [examples[row] for row in chosen]
-        rows = judge.features([example.pair for example in given])
-        critic, figures = _fit_for_given(critic, _Table(given, thorough, rows, folds[chosen]))
+        examples = [examples[row] for row in chosen]
+        unfitted = replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
+        judge = Judge(unfitted, models, signer, leave_out=True, likelihoods=True)
+        rows = judge.features([example.pair for example in examples])
+        critic, figures = _fit_for_given(critic, _Table(examples, thorough, rows, folds[chosen]))
         measured += figures
     return Fit(critic, measured, _reliability(probabilities, table.labels))
 

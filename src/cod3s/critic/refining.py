@@ -24,7 +24,7 @@ from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import replaced_folder
 from cod3s.files.lock import sole_writer
-from cod3s.model.adapter import NAME, own_changes, save_adapter
+from cod3s.model.adapter import NAME, save_adapter, stored_changes
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.restore import load_lora, lora_changes, restore_llama
 from cod3s.signatures.signer import Signer
@@ -124,7 +124,7 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
     torch = require("torch", "train")
     torch.manual_seed(config.seed)
     folder = models.folder / "models" / models.language_model()
-    base, earlier = restore_llama(folder, merged=False), own_changes(folder)
+    base, earlier = restore_llama(folder, merged=False), stored_changes(folder)
     base.config.use_cache = False
     if config.first_layer >= base.config.num_hidden_layers:
         raise Cod3sError(f"the model has {base.config.num_hidden_layers} layers, so none is left to adapt")
@@ -148,9 +148,10 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             self.base = adapted
 
         def forward(self, **batch: Any) -> dict[str, Any]:
-            known = read_sequences(self.base, batch).logits.float().log_softmax(-1)  # (sequences, longest, pieces)
+            logits = read_sequences(self.base, batch)  # (sequences, longest, pieces)
+            log_probs = logits.float().log_softmax(-1)
             places, tokens, rivals = batch["places"][:, :-1], batch["tokens"][:, 1:], batch["rivals"]
-            taught = known[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
+            taught = log_probs[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
             text, signature = batch["text"][:, 1:], batch["signature"][:, 1:]
             means = (taught * text).sum(1) / text.sum(1).clamp(min=1)
             is_judged = batch["verdicts"] >= 0
@@ -160,11 +161,11 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             unsure = torch.nn.functional.softplus(-_SHARPNESS * margins) * config.preference / config.rivals
             losses = losses.index_add(0, rivals[is_rejected], unsure)[~is_rejected & ~is_judged]
             ends = batch["places"].gather(1, batch["lasts"][:, None])[is_judged, 0]
-            said = known[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
+            answers = log_probs[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
             verdicts = batch["verdicts"][is_judged]
-            wrong = -(verdicts * said[:, 0] + (1 - verdicts) * said[:, 1])
+            wrong = -(verdicts * answers[:, 0] + (1 - verdicts) * answers[:, 1])
             every = torch.cat([losses, config.judging * wrong])
-            odds = said[:, 0] - said[:, 1]
+            odds = answers[:, 0] - answers[:, 1]
             return {
                 "loss": every.mean(),
                 "losses": every,

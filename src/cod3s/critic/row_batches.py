@@ -58,13 +58,12 @@ def lesson_batches(lessons: Sequence[Lesson], pad: int, config: RefineConfig) ->
 
 
 def read_sequences(model: Any, batch: Mapping[str, Any]) -> Any:
-    """What a Llama model of transformers gives for the sequences of a batch, computed in bfloat16."""
+    """The logits of a Llama model of transformers for the sequences of a batch, computed in bfloat16."""
     torch = require("torch", "train")
     tokens = batch["input_ids"]
     with torch.autocast(tokens.device.type, torch.bfloat16):
-        return model(
-            input_ids=tokens, position_ids=batch["position_ids"], attention_mask=_visible(batch["branches"])
-        )
+        mask = _visible(batch["branches"])
+        return model(input_ids=tokens, position_ids=batch["position_ids"], attention_mask=mask).logits
 
 
 def _visible(branches: Any) -> Any:

@@ -81,7 +81,7 @@ def _changes(arrays: Any) -> Iterator[Change]:
         yield Change(weight, int(row), down, up * scale)
 
 
-def own_changes(folder: Path) -> tuple[Change, ...]:
+def stored_changes(folder: Path) -> tuple[Change, ...]:
     """What the adapter in a model's folder changes; nothing if there is none."""
     path = folder / NAME
     return load_adapter(path) if path.is_file() else ()
@@ -91,16 +91,16 @@ def adapted_files(folder: Path) -> dict[str, bytes]:
     """The engine's files of the model in `folder`, by name, with its adapter merged in."""
     files = model_files(folder)
     weights = BytesIO(files.pop("model.bin"))  # it changes them where they are
-    whole = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
+    file = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
     try:
-        for change in own_changes(folder):
+        for change in stored_changes(folder):
             name = f"decoder/{change.weight}/weight"
-            if name not in whole.variables:
+            if name not in file.variables:
                 raise _other_model(folder, f"changes {name}, which the model lacks")
-            _add(change, whole.stored(name), whole.scales(name))
+            _add(change, file.stored(name), file.scales(name))
     except ValueError as error:  # the shapes differ
         raise _other_model(folder, "changes weights of another size") from error
-    del whole
+    del file
     return {**files, "model.bin": weights.getvalue()}
 
 
@@ -130,12 +130,12 @@ def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> Non
     scales = scales[change.row : change.row + len(change.up)]
     up = change.up * scales[:, None]
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
-        values = _product(up[some], change.down) + rows[some]
+        block = slice(start, start + _ROWS_AT_ONCE)
+        values = _product(up[block], change.down) + rows[block]
         growth = _LEVELS / np.maximum(values.max(axis=1), -values.min(axis=1)).clip(1e-12)
         values *= growth[:, None]
-        rows[some] = np.rint(values, out=values)
-        scales[some] *= growth
+        rows[block] = np.rint(values, out=values)
+        scales[block] *= growth
 
 
 def _product(left: Matrix, right: Matrix) -> Matrix:
@@ -146,8 +146,8 @@ def _product(left: Matrix, right: Matrix) -> Matrix:
     rank, inputs = right.shape
     count = max(1, _SINGLE_THREADED // max(1, right.size))
     blocks = len(left) // count
-    whole = blocks * count
+    even = blocks * count
     product = np.empty((len(left), inputs), np.float32)
-    np.matmul(left[:whole].reshape(blocks, count, rank), right, out=product[:whole].reshape(blocks, count, inputs))
-    np.matmul(left[whole:], right, out=product[whole:])
+    np.matmul(left[:even].reshape(blocks, count, rank), right, out=product[:even].reshape(blocks, count, inputs))
+    np.matmul(left[even:], right, out=product[even:])
     return product

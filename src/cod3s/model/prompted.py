@@ -52,9 +52,9 @@ def _batches(prompts: Sequence[Prompt], leader: int, together: int) -> list[list
     return batches
 
 
-def has_absolute_positions(whole: EngineFile) -> bool:
+def has_absolute_positions(model: EngineFile) -> bool:
     """Whether the decoder adds positions to tokens; with relative ones, as in T5, prompts get other scores."""
-    return "decoder/position_encodings/encodings" in {*whole.variables, *whole.aliases}
+    return "decoder/position_encodings/encodings" in {*model.variables, *model.aliases}
 
 
 def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
@@ -72,13 +72,13 @@ class PromptedDecoder:
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, tag: int, *, threads: int, compute: str) -> None:
         self._leader = len(vocabulary) - 1  # the token that the first prompt of a batch ends with
-        whole = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
+        model = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
         config = {"layer_norm_epsilon": json.loads((folder / "config.json").read_bytes())["layer_norm_epsilon"]}
         options = {"compute_type": compute, "inter_threads": threads, "intra_threads": 1}
-        self._encoder = open_engine("Encoder", str(folder), files=_encoder_files(whole, config), **options)
+        self._encoder = open_engine("Encoder", str(folder), files=_encoder_files(model, config), **options)
         names = {tag: _FIRST, self._leader: _LAST, vocabulary.end: _END}
         files = _decoder_files(
-            whole, config, [names.get(number, str(number)) for number in range(len(vocabulary))]
+            model, config, [names.get(number, str(number)) for number in range(len(vocabulary))]
         )
         self._decoder = open_engine("Whisper", str(folder), files=files, **options)
 
@@ -130,16 +130,16 @@ class PromptedDecoder:
         return results
 
 
-def _encoder_files(whole: EngineFile, config: dict[str, Any]) -> dict[str, bytes]:
+def _encoder_files(model: EngineFile, config: dict[str, Any]) -> dict[str, bytes]:
     """The encoder as a model by itself; sources are ids, so the names of its tokens do not matter."""
-    names = [str(number) for number in range(len(whole.stored("encoder/embeddings_0/weight")))]
+    names = [str(number) for number in range(len(model.stored("encoder/embeddings_0/weight")))]
     special = dict.fromkeys(("bos_token", "eos_token", "unk_token"), names[0])
-    return _files(write_engine_file(whole.part("encoder/"), *_ENCODER), {**config, **special}, names)
+    return _files(write_engine_file(model.part("encoder/"), *_ENCODER), {**config, **special}, names)
 
 
-def _decoder_files(whole: EngineFile, config: dict[str, Any], names: Sequence[str]) -> dict[str, bytes]:
+def _decoder_files(model: EngineFile, config: dict[str, Any], names: Sequence[str]) -> dict[str, bytes]:
     """A model with the decoder's weights and an encoder that is never run, as small as the engine accepts."""
-    width = whole.stored("decoder/embeddings/weight").shape[1]
+    width = model.stored("decoder/embeddings/weight").shape[1]
     vector, matrix, cube = (1,), (1, 1), (1, 1, 1)
     shapes: dict[str, tuple[int, ...]] = {
         "conv1/weight": (1, _NO_SOURCE, 1),
@@ -155,7 +155,7 @@ def _decoder_files(whole: EngineFile, config: dict[str, Any], names: Sequence[st
         shapes |= {f"{part}/linear_{number}/bias": vector for number in (0, 1)}
         shapes |= {f"{part}/layer_norm/{end}": vector for end in ("gamma", "beta")}
     encoder = {f"encoder/{name}": packed_variable(np.ones(shape, np.float32)) for name, shape in shapes.items()}
-    weights = write_engine_file({**whole.part("decoder/"), **encoder}, *_DECODER)
+    weights = write_engine_file({**model.part("decoder/"), **encoder}, *_DECODER)
     return _files(weights, config, names)
 
 

@@ -108,15 +108,15 @@ class Seq2SeqEngine(CTranslate2Engine):
         """The engine counts the prefix as written, so only requests with prefixes of equal length run together."""
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for length, rows in rows_by_prefix_length(requests):
-            given = length - 1  # the engine does not count the tag
-            most = min(given + max_tokens, self._positions - 1)
+            forced = length - 1  # the engine does not count the tag
+            most = min(forced + max_tokens, self._positions - 1)
             lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
             alike = [requests[row] for row in rows]
             with self._explained("run"):
                 for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
                     pairs = zip(result.hypotheses, result.scores, strict=True)
                     hypotheses[row] = [
-                        self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
+                        self._hypothesis(names, score, forced) for names, score in pairs if score > _DEAD
                     ]
         return hypotheses
 
@@ -153,12 +153,12 @@ class Seq2SeqEngine(CTranslate2Engine):
             **options,
         )
 
-    def _hypothesis(self, names: list[str], score: float, given: int) -> Hypothesis:
+    def _hypothesis(self, names: list[str], score: float, forced: int) -> Hypothesis:
         """The engine divides the sum by the number of all tokens it counts: prefix, text and end."""
         ids = [self._ids[name] for name in names]
         ended = bool(ids) and ids[-1] == self._end
         return Hypothesis(
-            tuple(ids[given:-1] if ended else ids[given:]), score * len(ids), max(1, len(ids) - given)
+            tuple(ids[forced:-1] if ended else ids[forced:]), score * len(ids), max(1, len(ids) - forced)
         )
 
     def _read(self, source: str | None) -> list[str]:

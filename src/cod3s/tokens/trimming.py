@@ -62,7 +62,7 @@ def _most_used_names(content: dict[str, Any], texts: Iterable[str]) -> list[str]
 
 
 def _closed_under_merges(
-    wanted: Iterable[str], merges: list[tuple[str, ...]], known: dict[str, int], size: int
+    names: Iterable[str], merges: list[tuple[str, ...]], known: dict[str, int], size: int
 ) -> list[str]:
     """Bytes, and wanted pieces with the pieces they are merged from: at most `size`, in the tokenizer's order."""
     parts = {"".join(merge): merge for merge in reversed(merges)}  # the first merge that makes a piece
@@ -72,12 +72,12 @@ def _closed_under_merges(
             f"the tokenizer has no piece for {' '.join(sorted(missing))}",
             hint="start from a model with a byte-level tokenizer",
         )
-    kept = set(single)
-    for name in wanted:
-        needed = set(_with_parts(name, parts)) - kept
-        if len(kept) + len(needed) <= size:
-            kept |= needed
-    return sorted(kept, key=known.__getitem__)
+    pieces = set(single)
+    for name in names:
+        needed = set(_with_parts(name, parts)) - pieces
+        if len(pieces) + len(needed) <= size:
+            pieces |= needed
+    return sorted(pieces, key=known.__getitem__)
 
 
 def _with_parts(name: str, parts: dict[str, tuple[str, ...]]) -> Iterator[str]:

@@ -11,9 +11,6 @@ from cod3s.options import check_options, find_name, option, seed_option, with_va
 
 DEFAULT_INIT = "default"
 """The bundle in the package, as the option `init` names it."""
-SHARED_ROLES = ("plain", "sentence", "inverse")
-"""Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
-model that plays `sentence` plays both."""
 
 _model = partial(option, panel="The model")
 _signature = partial(option, panel="Signature tokens")
@@ -55,7 +52,8 @@ class TrainConfig:
         "shared", "One model for all roles, with a tag that says which one to play, or one per role and relation."
     )
     roles: tuple[str, ...] = _data(
-        SHARED_ROLES,
+        # A model that plays `sentence` also plays `signature`, which is the beginning of what it writes.
+        ("plain", "sentence", "inverse"),
         "The roles to learn, of plain, signature, sentence and inverse, each optionally followed by the share of "
         "the pairs that it sees per epoch: plain:0.5,sentence.",
     )

@@ -162,9 +162,9 @@ def _any_process(flag: bool, device: Any) -> bool:
     if _processes() == 1:
         return flag
     torch = require("torch", "train")
-    said = torch.tensor(int(flag), device=device)
-    torch.distributed.all_reduce(said, op=torch.distributed.ReduceOp.MAX)
-    return bool(said)
+    flags = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(flags, op=torch.distributed.ReduceOp.MAX)
+    return bool(flags)
 
 
 def _watch(

@@ -57,14 +57,11 @@ class StartingModel:
 
     def _build_causal(self) -> Any:
         config = self.config
-        adaptation = Adaptation(
-            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
-        )
         connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
         return build_causal(
             self._open_start(start_folder(config)),
             self.vocabulary,
-            adaptation,
+            Adaptation(config.lora_rank, config.dropped_layers, config.precision),
             seed=config.seed,
             tag_starts=[
                 connective[-1] if role != "inverse" and connective else None
