@@ -104,13 +104,13 @@ def check_model(model: Any, batches: TensorBatches) -> dict[str, float]:
     torch = require("torch", "train")
     with not_learning(model):
         outputs = [model(**batches[number]) for number in range(batches.per_epoch)]
-    losses, compared, odds, verdicts = (
+    losses, margins, odds, verdicts = (
         torch.cat([output[name] for output in outputs]).double().numpy()
         for name in ("losses", "margins", "odds", "verdicts")
     )
     figures = {"loss": float(losses.mean())}
-    if len(compared):
-        figures["accuracy"] = float((compared > 0).mean())
+    if len(margins):
+        figures["accuracy"] = float((margins > 0).mean())
     if len(verdicts):
         figures["auc"] = area_under_curve(odds, (verdicts == 1).astype(np.float64))
     return figures
@@ -164,11 +164,11 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             answers = log_probs[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
             verdicts = batch["verdicts"][is_judged]
             wrong = -(verdicts * answers[:, 0] + (1 - verdicts) * answers[:, 1])
-            every = torch.cat([losses, config.judging * wrong])
+            losses = torch.cat([losses, config.judging * wrong])
             odds = answers[:, 0] - answers[:, 1]
             return {
-                "loss": every.mean(),
-                "losses": every,
+                "loss": losses.mean(),
+                "losses": losses,
                 "margins": margins,
                 "odds": odds,
                 "verdicts": verdicts,

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cod3s.errors import require
+from cod3s.signatures import from_text
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 from cod3s.train.lessons import IGNORED
 from cod3s.train.tensors import TensorBatches
@@ -44,12 +44,8 @@ def not_learning(model: Any) -> Iterator[None]:
 
 def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
     """The share of held-out bits that equal the more common bit there in `train`: what guessing gets."""
-
-    def bits(signatures: Sequence[str]) -> npt.NDArray[np.bool_]:
-        rows: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
-        return rows
-
-    return float((bits(held_out) == (bits(train).mean(axis=0) > 0.5)).mean())
+    usual = np.mean([from_text(signature) for signature in train], axis=0) > 0.5
+    return float(np.mean([from_text(signature) == usual for signature in held_out]))
 
 
 class _Counts:
@@ -69,10 +65,11 @@ class _Counts:
         text = (labels != IGNORED) & ~signature
         self._sum(f"{role}_text_loss", loss[text].sum(), text.sum())
         self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
-        wanted = labels[signature] - self._first
+        true = labels[signature] - self._first
         guessed = logits[signature][:, self._first :].argmax(dim=-1)
-        right, bits = self._compare(guessed.tolist(), wanted.tolist())
-        self._sum(f"{role}_bit_accuracy", right, bits)
+        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed.tolist(), true.tolist(), strict=True)]
+        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
+        self._sum(f"{role}_bit_accuracy", right, sum(len(b) for _, b in pairs))
 
     def figures(self) -> dict[str, float]:
         means = {name: value / count for name, (value, count) in self._sums.items() if count}
@@ -83,8 +80,3 @@ class _Counts:
         sums = self._sums.setdefault(name, [0.0, 0.0])
         sums[0] += float(value)
         sums[1] += float(count)
-
-    def _compare(self, guessed: list[int], wanted: list[int]) -> tuple[int, int]:
-        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed, wanted, strict=True)]
-        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
-        return right, sum(len(b) for _, b in pairs)
