@@ -64,7 +64,7 @@ def fit_critic(
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
-    first of all, so they count as much as ten other sets. Sources that are known count as if they were not.
+    first of all, so they count as much as ten other sets. Known sources count as if they were unknown.
     Given pairs are judged by the features `thorough`, if any, whose weights come from all questions and from this
     many verdicts; the alternatives of questions by the same features, with weights that come from questions alone.
     """

@@ -1,7 +1,4 @@
-"""Change a language model's weights by a small adapter: low-rank matrices that are merged in memory.
-
-So a bundle can learn more in a few megabytes.
-"""
+"""Change a language model's weights by an adapter of a few megabytes: low-rank matrices, merged in memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from cod3s.files.disk import replaced_file
 from cod3s.model.parts import joined_parts, model_files
 
 NAME = "adapter.npz"
-"""In a model's folder: what the model's weights are changed by."""
+"""The file in a model's folder that holds its adapter."""
 
 _LEVELS = 127  # of int8
 _STORED_LEVELS = 15  # of an adapter: less than half of int8's size, and 7 % off in what it changes
@@ -117,9 +114,9 @@ def _other_model(folder: Path, what: str) -> BundleError:
 
 
 def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> None:
-    """Change a weight where it is. Rows in int8 are scaled and rounded anew.
+    """Change a weight in place. Rows in int8 are scaled and rounded again, as many at a time as the cache holds.
 
-    Some rows at a time stay in the processor's cache; several threads would wait for each other's memory.
+    Several threads would wait for each other's memory.
     """
     rows = weight[change.row : change.row + len(change.up)]
     if len(rows) < len(change.up):
@@ -139,9 +136,9 @@ def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> Non
 
 
 def _product(left: Matrix, right: Matrix) -> Matrix:
-    """`left @ right`, some rows at a time: the threads that BLAS uses otherwise wait for each other by spinning.
+    """`left @ right`, a few rows at a time, so that BLAS uses a single thread.
 
-    On a busy machine, that takes ten times the processor time of the products.
+    Several threads wait for each other by spinning: on a busy machine, ten times as long as the products take.
     """
     rank, inputs = right.shape
     count = max(1, _SINGLE_THREADED // max(1, right.size))

@@ -1,7 +1,7 @@
 """A pretrained Hugging Face seq2seq model to start from: BART, T5 or Marian.
 
-From a name or folder come its tokenizers as files, and its model with room for tags and signature tokens. The text
-pieces keep their ids, so what the model knows about them stays; our tokens follow.
+Its tokenizers are written as files, and its model gets room for tags and signature tokens. Text pieces keep their
+ids, so the model still knows them; our tokens follow.
 """
 
 import warnings

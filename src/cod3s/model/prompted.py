@@ -60,8 +60,8 @@ def has_absolute_positions(model: EngineFile) -> bool:
 def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
     """Whether a prefix is a tag and signature tokens, and long enough that reading it at once saves time.
 
-    A batch that lacks a leader gets one, which at worst searches twice as many rows. Neighbours must not decide:
-    where texts end, the two ways count lengths differently.
+    A batch that lacks a leader gets one, which at worst searches twice as many rows. The other requests must not
+    matter, because the two ways count lengths differently where texts end.
     """
     forced = prefix[1:]
     return len(forced) >= _LONG and min(forced) >= vocabulary.first_signature
@@ -170,7 +170,7 @@ def _files(weights: bytes, config: dict[str, Any], names: Sequence[str]) -> dict
 def _hypotheses(result: Any, max_tokens: int) -> list[Hypothesis]:
     """The engine divides the sum by the number of tokens, the end not counted; texts of `max_tokens` have no end.
 
-    Nothing is known of an empty text but that it was found.
+    Empty texts are left out, because their score is lost.
     """
     return [
         Hypothesis(tuple(ids), score * len(ids), len(ids) + (len(ids) < max_tokens))

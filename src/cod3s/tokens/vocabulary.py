@@ -1,4 +1,4 @@
-"""Join text pieces, role tags and signature tokens, in this order, into a vocabulary."""
+"""The vocabulary of a decoder: text pieces, role tags and signature tokens, in this order."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
