@@ -44,13 +44,6 @@ class PairVectors:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def rows(self, chosen: npt.NDArray[np.bool_]) -> "PairVectors":
-        return PairVectors(self.sources[chosen], self.targets[chosen])
-
-    def turned(self) -> "PairVectors":
-        """With targets as sources."""
-        return PairVectors(self.targets, self.sources)
-
     def joined(self, more: "PairVectors") -> "PairVectors":
         """With more pairs, mixed evenly among these."""
         sources, targets = np.vstack([self.sources, more.sources]), np.vstack([self.targets, more.targets])
@@ -169,7 +162,7 @@ def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[s
     for relation, rows in vectors.items():
         inverse = facts.relations[relation].get("inverse", "")
         if inverse in couples:
-            couples[inverse] = couples[inverse].joined(rows.turned())
+            couples[inverse] = couples[inverse].joined(PairVectors(rows.targets, rows.sources))
         else:
             couples[relation] = rows
     return couples
@@ -190,7 +183,7 @@ def learn_association(
 ) -> tuple[Association, AssociationFigures]:
     """The association of sources with their targets, by contrast with the targets of other pairs."""
     held_out = _every_twentieth(len(pairs))
-    association = _contrast(pairs.rows(~held_out), seed, progress)
+    association = _contrast(pairs.sources[~held_out], pairs.targets[~held_out], seed, progress)
     sources, targets = pairs.sources[held_out].astype(np.float32), pairs.targets[held_out].astype(np.float32)
     others = np.roll(targets, 1, axis=0)
 
@@ -202,10 +195,10 @@ def learn_association(
     return association, AssociationFigures(len(pairs), right(association), by_cosine)
 
 
-def _contrast(pairs: PairVectors, seed: int, progress: Progress) -> Association:
+def _contrast(read: Halves, written: Halves, seed: int, progress: Progress) -> Association:
     torch = require("torch", "train")
     torch.manual_seed(seed)
-    sources, targets = torch.from_numpy(pairs.sources), torch.from_numpy(pairs.targets)
+    sources, targets = torch.from_numpy(read), torch.from_numpy(written)
     dim, size = sources.shape[1], min(_BATCH, len(sources))
     steps = min(_MOST_STEPS, max(_LEAST_STEPS, _PASSES * len(sources) // size))
     scale = torch.nn.Parameter(torch.ones(dim))
@@ -216,9 +209,9 @@ def _contrast(pairs: PairVectors, seed: int, progress: Progress) -> Association:
     right, cross_entropy = torch.arange(size), torch.nn.functional.cross_entropy
     for _ in range(steps):
         rows = torch.randint(len(sources), (size,))
-        read, written = sources[rows].float(), targets[rows].float()
-        carried = torch.nn.functional.normalize(read * scale + read @ down.T @ up, dim=1)
-        scores = carried @ written.T * sharpness.exp()
+        vectors = sources[rows].float()
+        carried = torch.nn.functional.normalize(vectors * scale + vectors @ down.T @ up, dim=1)
+        scores = carried @ targets[rows].float().T * sharpness.exp()
         loss = cross_entropy(scores, right) + cross_entropy(scores.T, right)
         optimiser.zero_grad()
         loss.backward()

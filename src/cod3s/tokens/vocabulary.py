@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 
@@ -126,11 +127,9 @@ class Vocabulary:
 
 def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
     """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
-    import io
-
     import sentencepiece
 
-    model = io.BytesIO()
+    model = BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
