@@ -1,4 +1,4 @@
-"""Batches of lessons. A lesson is read as one sequence, in which what its rows begin with stands once."""
+"""Turn lessons into batches: each is read as one sequence, in which the common start of its rows appears once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from cod3s.train.tensors import TensorBatches
 
 
 def lesson_batches(lessons: Sequence[Lesson], pad: int, config: RefineConfig) -> TensorBatches:
-    """The lessons as tensors.
+    """The lessons as tensors, batch by batch.
 
     A batch has `input_ids`, `position_ids` and `branches` (lessons, longest). For each row, it has the number of
     its lesson (`sequences`), its `tokens`, their `places` in the sequence, which of them are its `text` and its

@@ -142,7 +142,6 @@ class _Run:
             return figures
         batches = self._batches(member, "train", member.roles, self._config.epochs)
         held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
-        # A pair is seen once per epoch in each role (or its share); all of these together count as one pair.
         tables = [self._tables["train"][relation] for relation in member.relations]
         model = self._start.build(member.name)
         figures, finished = fit(
@@ -155,6 +154,7 @@ class _Run:
             clock=self._clock,
             resume=resume,
             report=report,
+            # An epoch sees a pair in each role (or a share of them); all of these together count as one pair.
             pairs_per_batch=sum(map(len, tables)) / batches.per_epoch,
         )
         figures["padding"] = padding_share(batches, self._vocabulary.pad)
