@@ -21,12 +21,12 @@ from cod3s.model.transformer import count_parameters
 from cod3s.options import BITS
 from cod3s.signatures import random_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.train.batches import TensorBatches, example_batches
 from cod3s.train.config import TrainConfig
 from cod3s.train.lessons import Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.run_folder import PIECES, write_pieces
 from cod3s.train.starting_model import StartingModel
-from cod3s.train.tensors import TensorBatches, example_batches
 
 Times = npt.NDArray[np.float64]
 _RELATION, _TEMPLATE = "effect", "{source}, so {target}"

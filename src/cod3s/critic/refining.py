@@ -28,8 +28,8 @@ from cod3s.model.adapter import NAME, save_adapter, stored_changes
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.restore import load_lora, lora_changes, restore_llama
 from cod3s.signatures.signer import Signer
+from cod3s.train.batches import TensorBatches
 from cod3s.train.loop import Report, fit
-from cod3s.train.tensors import TensorBatches
 from cod3s.train.validate import not_learning
 
 _SHARPNESS = 4.0  # of the logistic loss, per nat and token

@@ -11,8 +11,7 @@ from cod3s.critic.answer_lessons import Lesson
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import require
 from cod3s.model.reader import padded
-from cod3s.train.batches import BatchStream
-from cod3s.train.tensors import TensorBatches
+from cod3s.train.batches import BatchStream, TensorBatches
 
 
 def lesson_batches(lessons: Sequence[Lesson], pad: int, config: RefineConfig) -> TensorBatches:

@@ -9,10 +9,10 @@ from typing import Any
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import read_json
 from cod3s.model.transformer import quiet_transformers
+from cod3s.train.batches import TensorBatches
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
 from cod3s.train.run_folder import clear_disk_errors
-from cod3s.train.tensors import TensorBatches
 
 _STATE = "trainer_state.json"
 

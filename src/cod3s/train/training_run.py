@@ -19,6 +19,7 @@ from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import load_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.train.batches import TensorBatches, example_batches, padding_share
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
 from cod3s.train.lessons import Examples, lesson
@@ -35,7 +36,6 @@ from cod3s.train.run_folder import (
     write_pieces,
 )
 from cod3s.train.starting_model import StartingModel
-from cod3s.train.tensors import TensorBatches, example_batches, padding_share
 from cod3s.train.validate import majority_bit_accuracy, validate
 
 Splits = Mapping[str, Mapping[str, Rows]]

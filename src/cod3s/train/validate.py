@@ -12,8 +12,8 @@ import numpy as np
 from cod3s.errors import require
 from cod3s.signatures import from_text
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.train.batches import TensorBatches
 from cod3s.train.lessons import IGNORED
-from cod3s.train.tensors import TensorBatches
 
 
 def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabulary) -> dict[str, float]:
