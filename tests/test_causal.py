@@ -20,14 +20,13 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import BundleError, Cod3sError, UsageError
 from cod3s.export.bundle_writer import export
 from cod3s.files.disk import read_json
-from cod3s.model.causal import Adaptation, build_causal, is_causal, open_start
+from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import Draws, Request
 from cod3s.model.parts import joined_parts, split_weights
 from cod3s.model.reader import connective_pieces, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
-from cod3s.model.transformer import bit_signs
 from cod3s.tokens.trimming import trim_byte_pieces
 from cod3s.tokens.vocabulary import END, SignatureTokens, Vocabulary
 from cod3s.train import PRESETS, train

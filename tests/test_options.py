@@ -11,6 +11,7 @@ from cod3s.cli.main import app
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
+from cod3s.files.checked_records import parse_record
 from cod3s.options import BITS, SEED, check_options, option, options_of, seed_option, with_values
 from cod3s.train.config import PRESETS, TrainConfig
 from cod3s.web.requests import Question
@@ -157,4 +158,4 @@ def test_a_misspelt_choice_is_told_the_nearest() -> None:
 
 def test_presets_pass_their_own_checks_as_records_too() -> None:
     for config in PRESETS.values():
-        assert TrainConfig.from_record(config.record()) == config
+        assert parse_record(TrainConfig, config.record()) == config

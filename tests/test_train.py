@@ -21,6 +21,7 @@ from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
 from cod3s.export.bundle_writer import export
+from cod3s.files.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train
@@ -539,7 +540,7 @@ def test_wrong_shares_are_an_error(shares: tuple[float, ...]) -> None:
 
 def test_a_config_survives_its_record() -> None:
     config = TrainConfig(roles=("plain", "sentence"), shares=(0.5, 1.0), schedule="linear")
-    assert TrainConfig.from_record(json.loads(json.dumps(config.record()))) == config
+    assert parse_record(TrainConfig, json.loads(json.dumps(config.record()))) == config
 
 
 def test_batches_hold_every_example_once_an_epoch_and_little_padding(words: Vocabulary) -> None:

@@ -16,10 +16,11 @@ from cod3s import load
 from cod3s.bundle import read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.critic.answer_lessons import Row, lesson_batches
+from cod3s.critic.answer_lessons import Row
 from cod3s.critic.examples import LabelledPair, answer_examples, contrasted_answers
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.critic.refining import build_model, refine, write_refined
+from cod3s.critic.row_batches import lesson_batches
 from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair
 from cod3s.decode.plausibility import Critic, Judge
 from cod3s.errors import BundleError, Cod3sError

@@ -58,6 +58,11 @@ class BundleFacts:
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
     format: int = FORMAT
 
+    @property
+    def model_names(self) -> list[str]:
+        """The distinct folders under models/ of the models that play the roles."""
+        return list(dict.fromkeys(name for roles in self.models.values() for name in roles.values()))
+
 
 def write_facts(folder: Path, facts: BundleFacts) -> None:
     """Write bundle.json with the checksums of every other file in the folder."""
@@ -67,7 +72,7 @@ def write_facts(folder: Path, facts: BundleFacts) -> None:
 
 def read_facts(folder: Path) -> BundleFacts:
     """The content of a bundle's bundle.json; other files are not checked."""
-    if not (folder / NAME).is_file():
+    if not is_bundle(folder):
         raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s export`")
     content = read_json(folder / NAME)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
@@ -89,9 +94,8 @@ def read_facts(folder: Path) -> BundleFacts:
 
 def _check_names(facts: BundleFacts) -> None:
     """Raise a ValueError if the facts name anything outside the bundle's folder."""
-    roles = [folder for roles in facts.models.values() for folder in roles.values()]
     optional = [name for name in (facts.own_encoder, facts.critic, facts.known, facts.associations) if name]
-    for name in (*facts.models, *roles, *optional):
+    for name in (*facts.models, *facts.model_names, *optional):
         if not _PLAIN_NAME.fullmatch(name):
             raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")
     for name in facts.files:
@@ -113,16 +117,17 @@ def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None
             raise BundleError(
                 f"{link} does not lead to a file of the bundle", hint="replace the link with the file itself"
             )
-    for name, wanted in facts.files.items():
+    for name, checksum in facts.files.items():
         path = folder / name
         if not path.is_file() or not path.stat().st_size:
             raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
-        if (largest is None or path.stat().st_size <= largest) and sha256(path) != wanted:
-            raise _changed(path)
+        if largest is None or path.stat().st_size <= largest:
+            _require_unchanged(path, checksum)
 
 
-def _changed(path: Path) -> BundleError:
-    return BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
+def _require_unchanged(path: Path, checksum: str) -> None:
+    if sha256(path) != checksum:
+        raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
 
 
 def require_files(folder: Path, facts: BundleFacts) -> None:
@@ -132,10 +137,10 @@ def require_files(folder: Path, facts: BundleFacts) -> None:
 
 def require_weights(folder: Path, facts: BundleFacts, model: str) -> None:
     """Raise an error if a large file of a model has changed; `require_files` has read the small ones."""
-    for name, wanted in facts.files.items():
+    for name, checksum in facts.files.items():
         path = folder / name
-        if name.startswith(f"models/{model}/") and path.stat().st_size > _QUICKLY_READ and sha256(path) != wanted:
-            raise _changed(path)
+        if name.startswith(f"models/{model}/") and path.stat().st_size > _QUICKLY_READ:
+            _require_unchanged(path, checksum)
 
 
 def is_bundle(folder: Path) -> bool:
@@ -146,7 +151,7 @@ def is_bundle(folder: Path) -> bool:
 def default_bundle() -> Path:
     """The bundle that ships inside the package."""
     folder = Path(__file__).parent / "data" / "default_bundle"
-    if not (folder / NAME).is_file():
+    if not is_bundle(folder):
         raise BundleError(
             "this installation of cod3s has no bundle",
             hint="give a bundle with --bundle FOLDER or cod3s.load(FOLDER); `cod3s export` makes one",

@@ -36,8 +36,8 @@ def fit_logistic(design: Numbers, labels: Numbers, penalty: Numbers, shares: Num
 def fit_large_logistic(design: Vectors, labels: Numbers, penalty: Numbers, gram: Numbers) -> Numbers:
     """The same for many rows that count the same, with `gram`, the product of the design with itself.
 
-    The curvature is never more than a quarter of that, so steps by it never go too far; they are more, and each
-    costs only two passes over the design.
+    The curvature is never more than a quarter of that, so steps by it never go too far. It takes more of them, but
+    each costs only two passes over the design.
     """
     weights = np.zeros(design.shape[1])
     inverse = np.linalg.inv(gram / 4 + np.diag(penalty))

@@ -21,13 +21,12 @@ from cod3s.model.transformer import count_parameters
 from cod3s.options import BITS
 from cod3s.signatures import random_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-from cod3s.train.batches import BatchStream
+from cod3s.train.batches import TensorBatches, example_batches
 from cod3s.train.config import TrainConfig
 from cod3s.train.lessons import Examples, lesson
 from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.run_folder import PIECES, write_pieces
 from cod3s.train.starting_model import StartingModel
-from cod3s.train.tensors import TensorBatches
 
 Times = npt.NDArray[np.float64]
 _RELATION, _TEMPLATE = "effect", "{source}, so {target}"
@@ -138,6 +137,4 @@ def _batches(words: Vocabulary, config: TrainConfig) -> TensorBatches:
     rows = Rows(texts[:_PAIRS], texts[_PAIRS:], signatures, signatures, ["made"] * _PAIRS)
     table = PairTable(rows, words, reader.read, {}, shape.max_tokens)
     examples = Examples([lesson(_RELATION, "sentence", {_RELATION: table}, {})], words, reader.nothing)
-    stream = BatchStream(examples.lengths, examples.shares, config.batch_tokens, config.seed)
-    number = stream.batches_per_epoch()
-    return TensorBatches(examples, stream, number, pad_read=reader.pad, pad_written=words.pad, causal=shape.causal)
+    return example_batches(examples, config, 1, reader=reader, pad=words.pad)

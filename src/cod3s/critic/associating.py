@@ -44,18 +44,11 @@ class PairVectors:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def rows(self, chosen: npt.NDArray[np.bool_]) -> "PairVectors":
-        return PairVectors(self.sources[chosen], self.targets[chosen])
-
-    def turned(self) -> "PairVectors":
-        """With targets as sources."""
-        return PairVectors(self.targets, self.sources)
-
     def joined(self, more: "PairVectors") -> "PairVectors":
         """With more pairs, mixed evenly among these."""
         sources, targets = np.vstack([self.sources, more.sources]), np.vstack([self.targets, more.targets])
-        places = np.concatenate([np.linspace(0, 1, len(side), endpoint=False) for side in (self, more)])
-        order = np.argsort(places, kind="stable")
+        positions = np.concatenate([np.linspace(0, 1, len(side), endpoint=False) for side in (self, more)])
+        order = np.argsort(positions, kind="stable")
         return PairVectors(sources[order], targets[order])
 
 
@@ -75,9 +68,9 @@ def _embed_pairs(
     }
 
 
-def _held_out(number: int) -> npt.NDArray[np.bool_]:
-    apart: npt.NDArray[np.bool_] = np.arange(number) % _HELD_OUT == 0
-    return apart
+def _every_twentieth(number: int) -> npt.NDArray[np.bool_]:
+    held_out: npt.NDArray[np.bool_] = np.arange(number) % _HELD_OUT == 0
+    return held_out
 
 
 @dataclass(frozen=True)
@@ -140,26 +133,27 @@ def _read_pairs(
 ) -> dict[str, list[tuple[str, str]]]:
     """(source, target) pairs by relation, in an order that depends on the seed."""
     random = np.random.default_rng(seed)
-    tables: list[dict[str, list[tuple[str, str]]]] = []
+
+    def drawn(rows: list[tuple[str, str]], most: int | None = None) -> list[tuple[str, str]]:
+        return [rows[row] for row in random.permutation(len(rows))[:most].tolist()]
+
+    tables: list[tuple[str, list[tuple[str, str]]]] = []
     if corpus is not None:
-        relations = load_manifest(locate(str(corpus))).relations
-        taught = {relation: read_rows(corpus, relation, "train") for relation in relations}
-        tables.append({name: list(zip(rows.source, rows.target, strict=True)) for name, rows in taught.items()})
+        for relation in load_manifest(locate(str(corpus))).relations:
+            taught = read_rows(corpus, relation, "train")
+            tables.append((relation, list(zip(taught.source, taught.target, strict=True))))
     for path in answers:
-        table: dict[str, list[tuple[str, str]]] = {}
+        by_relation: dict[str, list[tuple[str, str]]] = {}
         for example in answer_examples(path):
-            table.setdefault(example.pair.relation, []).append((example.pair.source, example.pair.target))
-        tables.append(table)
+            by_relation.setdefault(example.pair.relation, []).append((example.pair.source, example.pair.target))
+        tables += by_relation.items()
     pairs: dict[str, list[tuple[str, str]]] = {}
-    for relation, rows in ((relation, rows) for table in tables for relation, rows in table.items()):
+    for relation, rows in tables:
         generator.require_relation(relation)
-        chosen = random.permutation(len(rows))[:limit]
-        pairs.setdefault(relation, []).extend(rows[row] for row in chosen.tolist())
+        pairs.setdefault(relation, []).extend(drawn(rows, limit))
     if not pairs:
         raise UsageError("there are no pairs to learn from", hint="give a corpus, or --answers FILE")
-    return {
-        relation: [rows[n] for n in random.permutation(len(rows)).tolist()] for relation, rows in pairs.items()
-    }
+    return {relation: drawn(rows) for relation, rows in pairs.items()}
 
 
 def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[str, PairVectors]:
@@ -168,7 +162,7 @@ def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[s
     for relation, rows in vectors.items():
         inverse = facts.relations[relation].get("inverse", "")
         if inverse in couples:
-            couples[inverse] = couples[inverse].joined(rows.turned())
+            couples[inverse] = couples[inverse].joined(PairVectors(rows.targets, rows.sources))
         else:
             couples[relation] = rows
     return couples
@@ -177,10 +171,10 @@ def _by_couple(vectors: Mapping[str, PairVectors], facts: BundleFacts) -> dict[s
 def _learn_head(
     pairs: PairVectors, sign: Callable[[Vectors], Bits], progress: Progress
 ) -> tuple[SignatureHead, HeadFigures]:
-    bits, apart = sign(pairs.targets.astype(np.float32)), _held_out(len(pairs))
-    head = fit_head(pairs.sources[~apart].astype(np.float32), bits[~apart], progress)
-    inferred = share_inferred(head, pairs.sources[apart].astype(np.float32), bits[apart])
-    shares = bits[apart].mean(axis=0)
+    bits, held_out = sign(pairs.targets.astype(np.float32)), _every_twentieth(len(pairs))
+    head = fit_head(pairs.sources[~held_out].astype(np.float32), bits[~held_out], progress)
+    inferred = share_inferred(head, pairs.sources[held_out].astype(np.float32), bits[held_out])
+    shares = bits[held_out].mean(axis=0)
     return head, HeadFigures(len(pairs), inferred, float(np.maximum(shares, 1 - shares).mean()))
 
 
@@ -188,23 +182,23 @@ def learn_association(
     pairs: PairVectors, *, seed: int, progress: Progress
 ) -> tuple[Association, AssociationFigures]:
     """The association of sources with their targets, by contrast with the targets of other pairs."""
-    apart = _held_out(len(pairs))
-    association = _contrast(pairs.rows(~apart), seed, progress)
-    sources, targets = pairs.sources[apart].astype(np.float32), pairs.targets[apart].astype(np.float32)
+    held_out = _every_twentieth(len(pairs))
+    association = _contrast(pairs.sources[~held_out], pairs.targets[~held_out], seed, progress)
+    sources, targets = pairs.sources[held_out].astype(np.float32), pairs.targets[held_out].astype(np.float32)
     others = np.roll(targets, 1, axis=0)
 
     def right(score: PairScorer) -> float:
-        given, rivals = score(sources, targets), score(sources, others)
-        return float(((given > rivals) + 0.5 * (given == rivals)).mean())
+        scores, rivals = score(sources, targets), score(sources, others)
+        return float(((scores > rivals) + 0.5 * (scores == rivals)).mean())
 
     by_cosine = right(lambda a, b: np.einsum("nd,nd->n", a, b))
     return association, AssociationFigures(len(pairs), right(association), by_cosine)
 
 
-def _contrast(pairs: PairVectors, seed: int, progress: Progress) -> Association:
+def _contrast(read: Halves, written: Halves, seed: int, progress: Progress) -> Association:
     torch = require("torch", "train")
     torch.manual_seed(seed)
-    sources, targets = torch.from_numpy(pairs.sources), torch.from_numpy(pairs.targets)
+    sources, targets = torch.from_numpy(read), torch.from_numpy(written)
     dim, size = sources.shape[1], min(_BATCH, len(sources))
     steps = min(_MOST_STEPS, max(_LEAST_STEPS, _PASSES * len(sources) // size))
     scale = torch.nn.Parameter(torch.ones(dim))
@@ -212,15 +206,13 @@ def _contrast(pairs: PairVectors, seed: int, progress: Progress) -> Association:
     sharpness = torch.nn.Parameter(torch.tensor(_SHARPNESS))
     optimiser = torch.optim.AdamW([scale, down, up, sharpness], lr=_RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _RATE, total_steps=steps)
-    right = torch.arange(size)
+    right, cross_entropy = torch.arange(size), torch.nn.functional.cross_entropy
     for _ in range(steps):
         rows = torch.randint(len(sources), (size,))
-        read, written = sources[rows].float(), targets[rows].float()
-        carried = torch.nn.functional.normalize(read * scale + read @ down.T @ up, dim=1)
-        scores = carried @ written.T * sharpness.exp()
-        loss = torch.nn.functional.cross_entropy(scores, right) + torch.nn.functional.cross_entropy(
-            scores.T, right
-        )
+        vectors = sources[rows].float()
+        carried = torch.nn.functional.normalize(vectors * scale + vectors @ down.T @ up, dim=1)
+        scores = carried @ targets[rows].float().T * sharpness.exp()
+        loss = cross_entropy(scores, right) + cross_entropy(scores.T, right)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

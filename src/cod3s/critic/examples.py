@@ -19,12 +19,8 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows
 
-VERDICTS = "verdicts"
-"""The name of the data that verdicts are."""
-ANSWERS = "answers"
-"""The name of the data that good answers are."""
-CONTRASTS = "contrasts"
-"""The name of the data that good answers beside wrong ones are."""
+VERDICTS, ANSWERS, CONTRASTS = "verdicts", "answers", "contrasts"
+"""The names of data: pairs that were read, good answers, and good answers beside wrong ones."""
 HELD_OUT = 5  # every fifth question that has verdicts
 _WATCHED = {ANSWERS: 50, CONTRASTS: 50}  # every fiftieth question
 _WATCHED_ELSEWHERE = 10
@@ -66,12 +62,6 @@ class LabelledPair:
     def is_watched(self) -> bool:
         """Whether it chooses the best weights instead of being learned from."""
         return self.draw // HELD_OUT % _WATCHED.get(self.data, _WATCHED_ELSEWHERE) == 0
-
-
-def split_watched(examples: Sequence[LabelledPair]) -> tuple[list[LabelledPair], list[LabelledPair]]:
-    """The examples to learn from, and those that choose the best weights."""
-    taught = [example for example in examples if not example.is_watched]
-    return taught, [example for example in examples if example.is_watched]
 
 
 def by_question(examples: Sequence[LabelledPair]) -> list[list[LabelledPair]]:
@@ -145,8 +135,7 @@ def contrasted_answers(
     chosen = [answers[number] for number in random.permutation(len(answers))[:limit].tolist()]
     pairs = [answer.pair for answer in chosen]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    relations = [pair.relation for pair in pairs]
-    negatives = _relevant_negatives(sources, targets, relations, encoder, random)
+    negatives = _relevant_negatives(sources, targets, [pair.relation for pair in pairs], encoder, random)
     wrong = {row: targets[other] for row, other in negatives}
     by_source: dict[str, list[Pair]] = {}
     for answer in answers:
@@ -165,19 +154,16 @@ def contrasted_answers(
     ]
 
 
-def corpus_examples(
-    corpus: Path, encoder: Encoder, *, limit: int, seed: int, split: str = "dev"
-) -> list[LabelledPair]:
-    """Up to `limit` pairs of each relation, each beside a wrong target of the same corpus.
+def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:
+    """Up to `limit` dev pairs of each relation, each beside a wrong target of the same corpus.
 
     The wrong target is the most relevant to the source of a few that belong to other sources, so neither
     the style of a corpus nor its topic tells right from wrong.
     """
-    manifest = load_manifest(locate(str(corpus)))
     random = np.random.default_rng(seed)
     examples: list[LabelledPair] = []
-    for relation in manifest.relations:
-        rows = read_rows(corpus, relation, split).first(limit)
+    for relation in load_manifest(locate(str(corpus))).relations:
+        rows = read_rows(corpus, relation, "dev").first(limit)
         for row, wrong in _relevant_negatives(rows.source, rows.target, rows.corpus, encoder, random):
             question, source = f"{relation} {row}", rows.source[row]
             examples += [
@@ -186,8 +172,8 @@ def corpus_examples(
             ]
     if not examples:
         raise Cod3sError(
-            f"the {split} pairs of {corpus} give no negatives",
-            hint=f"prepare a corpus with more {split} pairs, or give only other data",
+            f"the dev pairs of {corpus} give no negatives",
+            hint="prepare a corpus with more dev pairs, or give only other data",
         )
     return examples
 

@@ -1,6 +1,5 @@
 """Fit the critic's logistic model, and measure it by cross-validation: accuracy, AUC, calibration."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ THOROUGH_FEATURES = ("plain_pmi", "plain_pmi_per_token", *DEFAULT_FEATURES[2:])
 """What the critic of given pairs weighs, besides what the bundle can give."""
 GLANCE = "known answers, at a glance"
 """The name of the verdicts on known answers where no model is asked."""
-_THOROUGHLY, _CHOOSING = ", thoroughly", ", choosing"
+_THOROUGHLY, _CHOOSING = "{}, thoroughly", "{}, choosing"  # the same for sets of data
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
@@ -65,85 +64,100 @@ def fit_critic(
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
-    first of all, so they count as much as ten other sets. Sources that are known count as if they were not.
+    first of all, so they count as much as ten other sets. Known sources count as if they were unknown.
     Given pairs are judged by the features `thorough`, if any, whose weights come from all questions and from this
     many verdicts; the alternatives of questions by the same features, with weights that come from questions alone.
     """
-    labels = np.array([example.plausible for example in examples], dtype=np.float64)
-    if not 0 < labels.sum() < len(labels):
+    if len({example.plausible for example in examples}) < 2:
         raise Cod3sError(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
     unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
-    judge = Judge(unfitted, models, signer, leave_out=True)
-    rows = judge.features([example.pair for example in examples])
-    data = np.array([example.data for example in examples])
+    rows = Judge(unfitted, models, signer, leave_out=True).features([example.pair for example in examples])
     folds = make_folds([example.question for example in examples], seed)
-    held_out = _held_out(rows, labels, data, folds)
-    weights, bias = fit_weights(rows, labels, data)
-    critic = Critic(
-        dict(zip(features, weights.tolist(), strict=True)),
-        bias,
-        floor=_FLOOR,
-        encoder=signer.encoder.id,
-        facts=facts or {},
-    )
-    measured = measure(examples, held_out)
-    known = _known_verdicts(rows, data, features)
-    if len({*labels[known].tolist()}) > 1:
-        glanced = rows[known][:, [list(features).index(name) for name in GLANCED]]
-        weights, bias = fit_weights(glanced, labels[known], data[known])
-        glance = dict(zip(GLANCED, weights.tolist(), strict=True))
-        critic = replace(critic, glance=glance, glance_bias=bias, written_floor=_WRITTEN_FLOOR)
-        probabilities = _held_out(glanced, labels[known], data[known], folds[known])
-        read = [replace(examples[row], data=GLANCE) for row in np.flatnonzero(known).tolist()]
-        measured += measure(read, probabilities)
+    table = _Table(examples, features, rows, folds)
+    weights, bias = table.fit()
+    critic = Critic(weights, bias, _FLOOR, signer.encoder.id, facts or {})
+    probabilities = table.held_out()
+    measured = measure(examples, probabilities)
+    if {*GLANCED} <= {*features} and (known := table.glanced()).is_mixed:
+        weights, bias = known.fit()
+        critic = replace(critic, glance=weights, glance_bias=bias, written_floor=_WRITTEN_FLOOR)
+        measured += known.measured(GLANCE)
     if thorough:
         chosen = _some_verdicts(examples, thorough_verdicts, seed)
-        pairs, asked = [examples[n].pair for n in chosen], replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
-        given = Judge(asked, models, signer, leave_out=True, likelihoods=True).features(pairs)
-        critic, figures = _fit_for_given(
-            critic, thorough, _Table([examples[n] for n in chosen], given, folds[chosen])
-        )
+        examples = [examples[row] for row in chosen]
+        unfitted = replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
+        judge = Judge(unfitted, models, signer, leave_out=True, likelihoods=True)
+        rows = judge.features([example.pair for example in examples])
+        critic, figures = _fit_for_given(critic, _Table(examples, thorough, rows, folds[chosen]))
         measured += figures
-    return Fit(critic, measured, _reliability(held_out, labels))
+    return Fit(critic, measured, _reliability(probabilities, table.labels))
 
 
-def _fit_for_given(critic: Critic, features: Sequence[str], table: "_Table") -> tuple[Critic, list[Measured]]:
+def _fit_for_given(critic: Critic, table: "_Table") -> tuple[Critic, list[Measured]]:
     """The critic with weights for given pairs and for the alternatives of questions, and their figures."""
-    weights, bias, measured = table.fit(_THOROUGHLY)
-    critic = replace(critic, thorough=dict(zip(features, weights, strict=True)), thorough_bias=bias)
-    questions = table.without_verdicts()
-    if len({*questions.labels.tolist()}) > 1:
-        weights, bias, figures = questions.fit(_CHOOSING)
-        critic = replace(critic, choosing=dict(zip(features, weights, strict=True)), choosing_bias=bias)
-        measured += figures
+    weights, bias = table.fit()
+    critic, measured = replace(critic, thorough=weights, thorough_bias=bias), table.measured(_THOROUGHLY)
+    questions = table.part(table.data != VERDICTS)
+    if questions.is_mixed:
+        weights, bias = questions.fit()
+        critic = replace(critic, choosing=weights, choosing_bias=bias)
+        measured += questions.measured(_CHOOSING)
     return critic, measured
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Examples with their features and folds."""
+    """Examples with their folds and features."""
 
-    examples: list[LabelledPair]
-    rows: Numbers
+    examples: Sequence[LabelledPair]
+    names: Sequence[str]  # of the features
+    rows: Numbers  # (examples, features)
     folds: npt.NDArray[np.int64]
 
     @property
     def labels(self) -> Numbers:
         return np.array([example.plausible for example in self.examples], dtype=np.float64)
 
-    def without_verdicts(self) -> "_Table":
-        kept = [number for number, example in enumerate(self.examples) if example.data != VERDICTS]
-        return _Table([self.examples[number] for number in kept], self.rows[kept], self.folds[kept])
+    @property
+    def data(self) -> npt.NDArray[np.str_]:
+        return np.array([example.data for example in self.examples])
 
-    def fit(self, remark: str) -> tuple[list[float], float, list[Measured]]:
-        """Weights, bias, and figures by cross-validation; `remark` follows the names of the data."""
-        data = np.array([example.data for example in self.examples])
-        weights, bias = fit_weights(self.rows, self.labels, data)
-        probabilities = _held_out(self.rows, self.labels, data, self.folds)
-        named = [replace(example, data=example.data + remark) for example in self.examples]
-        return weights.tolist(), bias, measure(named, probabilities)
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some examples are plausible and others are not."""
+        return len({example.plausible for example in self.examples}) > 1
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> "_Table":
+        examples = [self.examples[row] for row in np.flatnonzero(chosen).tolist()]
+        return _Table(examples, self.names, self.rows[chosen], self.folds[chosen])
+
+    def glanced(self) -> "_Table":
+        """The verdicts on known answers, with the features that need no model."""
+        columns = {name: number for number, name in enumerate(self.names)}
+        known = self.part((self.rows[:, columns["known"]] > 0) & (self.data == VERDICTS))
+        return replace(known, names=GLANCED, rows=known.rows[:, [columns[name] for name in GLANCED]])
+
+    def fit(self) -> tuple[dict[str, float], float]:
+        """The weight of each feature, and the bias."""
+        weights, bias = fit_weights(self.rows, self.labels, self.data)
+        return dict(zip(self.names, weights.tolist(), strict=True)), bias
+
+    def held_out(self) -> Numbers:
+        """The probability of each example, by a fit on the other folds."""
+        labels, data, probabilities = self.labels, self.data, np.empty(len(self.rows))
+        for fold in range(_FOLDS):
+            apart = self.folds == fold
+            if apart.any() and not apart.all():
+                weights, bias = fit_weights(self.rows[~apart], labels[~apart], data[~apart])
+                probabilities[apart] = logistic(self.rows[apart] @ weights + bias)
+        return probabilities
+
+    def measured(self, name: str) -> list[Measured]:
+        """The figures by cross-validation; `name` says how the sets of data are called in them."""
+        renamed = [replace(example, data=name.format(example.data)) for example in self.examples]
+        return measure(renamed, self.held_out())
 
 
 def _some_verdicts(examples: Sequence[LabelledPair], number: int, seed: int) -> list[int]:
@@ -153,42 +167,14 @@ def _some_verdicts(examples: Sequence[LabelledPair], number: int, seed: int) -> 
     return sorted([*drawn, *(row for row, example in enumerate(examples) if example.data != VERDICTS)])
 
 
-def _known_verdicts(rows: Numbers, data: npt.NDArray[np.str_], features: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which examples are verdicts on known answers; none if the features do not say what is known."""
-    if not {*GLANCED} <= {*features}:
-        return np.zeros(len(rows), dtype=bool)
-    known: npt.NDArray[np.bool_] = (rows[:, list(features).index("known")] > 0) & (data == VERDICTS)
-    return known
-
-
-def _held_out(
-    rows: Numbers,
-    labels: Numbers,
-    data: npt.NDArray[np.str_],
-    folds: npt.NDArray[np.int64],
-) -> Numbers:
-    """The probability of each example, by a fit on the other folds."""
-    probabilities = np.empty(len(rows))
-    for fold in range(_FOLDS):
-        apart = folds == fold
-        if apart.any() and not apart.all():
-            weights, bias = fit_weights(rows[~apart], labels[~apart], data[~apart])
-            probabilities[apart] = logistic(rows[apart] @ weights + bias)
-    return probabilities
-
-
 def measure(examples: Sequence[LabelledPair], probabilities: Numbers) -> list[Measured]:
     """The figures of each set of data: all of it, and by relation."""
     figures = []
     for data in dict.fromkeys(example.data for example in examples):
-        relations = sorted({example.pair.relation for example in examples if example.data == data})
-        for relation in ("", *relations):
-            chosen = [
-                number
-                for number, example in enumerate(examples)
-                if example.data == data and relation in ("", example.pair.relation)
-            ]
-            figures.append(_measure(data, relation, [examples[n] for n in chosen], probabilities[chosen]))
+        rows = [row for row, example in enumerate(examples) if example.data == data]
+        for relation in ("", *sorted({examples[row].pair.relation for row in rows})):
+            chosen = [row for row in rows if relation in ("", examples[row].pair.relation)]
+            figures.append(_measure(data, relation, [examples[row] for row in chosen], probabilities[chosen]))
     return figures
 
 
@@ -220,29 +206,22 @@ def make_folds(questions: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     return np.array([by_question[question] for question in questions])
 
 
-def _shares(data: Sequence[str]) -> Numbers:
-    """How much each example counts, 1 on average: equal in sum for every set of data, but more for verdicts."""
-    counts = Counter(data)
-    parts = {name: _VERDICTS_COUNT if name == VERDICTS else 1.0 for name in counts}
-    scale = len(data) / sum(parts.values())
-    return np.array([scale * parts[name] / counts[name] for name in data])
-
-
 def fit_weights(rows: Numbers, labels: Numbers, data: npt.NDArray[np.str_]) -> tuple[Numbers, float]:
     """Weights and bias of a logistic regression, on standardised features.
 
-    Every set of data has a bias of its own: half of all alternatives are right, but fewer answers. The critic gets
-    the bias of the verdicts, or else the mean of all.
+    Every set of data counts the same in sum, but verdicts count more. Every set has a bias of its own: half of all
+    alternatives are right, but fewer answers. The critic gets the bias of the verdicts, or else the mean of all.
     """
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    names = sorted(set(data.tolist()))
-    sets = (data[:, None] == np.array(names)).astype(np.float64)  # (examples, sets)
-    design = np.column_stack([(rows - centre) / spread, sets])
+    names, numbers, sizes = np.unique(data, return_inverse=True, return_counts=True)
+    counts = np.where(names == VERDICTS, _VERDICTS_COUNT, 1.0)  # of each set
+    shares = (len(data) / counts.sum() * counts / sizes)[numbers]  # of each example, 1 on average
+    design = np.column_stack([(rows - centre) / spread, np.eye(len(names))[numbers]])
     penalty = np.array([*np.full(rows.shape[1], _SHRINK), *np.full(len(names), 1e-6)])
-    weights = fit_logistic(design, labels, penalty, _shares(data.tolist()))
+    weights = fit_logistic(design, labels, penalty, shares)
     scaled, biases = weights[: -len(names)] / spread, weights[-len(names) :]
-    bias = biases[names.index(VERDICTS)] if VERDICTS in names else biases.mean()
+    bias = biases[names == VERDICTS].mean() if VERDICTS in names else biases.mean()
     return scaled, float(bias - scaled @ centre)
 
 

@@ -15,20 +15,22 @@ import numpy as np
 
 from cod3s.bundle import NAME as BUNDLE
 from cod3s.bundle import read_facts, write_facts
-from cod3s.critic.answer_lessons import lesson_batches, make_lessons
-from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers, split_watched
+from cod3s.critic.answer_lessons import make_lessons
+from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers
 from cod3s.critic.fitting import area_under_curve
 from cod3s.critic.refine_config import RefineConfig, as_train_config
-from cod3s.critic.row_batches import RowBatches, outputs_of, read_sequences
+from cod3s.critic.row_batches import lesson_batches, read_sequences
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import replaced_folder
 from cod3s.files.lock import sole_writer
-from cod3s.model.adapter import NAME, own_changes, save_adapter
+from cod3s.model.adapter import NAME, save_adapter, stored_changes
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.restore import load_lora, lora_changes, restore_llama
 from cod3s.signatures.signer import Signer
+from cod3s.train.batches import TensorBatches
 from cod3s.train.loop import Report, fit
+from cod3s.train.validate import not_learning
 
 _SHARPNESS = 4.0  # of the logistic loss, per nat and token
 _SIGNATURE = 0.1  # how much the signature's log-probability counts
@@ -55,7 +57,9 @@ def refine(
     if answers and config.contrasts and config.judging:
         wrong = contrasted_answers(answers, signer.encoder, limit=config.contrasts, seed=config.seed)
         examples = [*examples, *wrong]
-    taught, watched = split_watched([example for example in examples if not example.is_held_out])
+    usable = [example for example in examples if not example.is_held_out]
+    taught = [example for example in usable if not example.is_watched]
+    watched = [example for example in usable if example.is_watched]
     random = np.random.default_rng(config.seed)
     learned = list(make_lessons(taught, models, signer, config, random))
     unseen = list(make_lessons(watched, models, signer, config, random))
@@ -88,24 +92,25 @@ def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) ->
     `judges` says whether it has learned to judge answers.
     """
     facts = read_facts(bundle)
-    (name,) = {name for roles in facts.models.values() for name in roles.values()}
+    (name,) = facts.model_names
     with replaced_folder(output, BUNDLE) as partial:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
         shutil.copyfile(adapter / NAME, partial / "models" / name / NAME)
         write_facts(partial, replace(facts, judges=facts.judges or judges))
 
 
-def check_model(model: Any, batches: RowBatches) -> dict[str, float]:
+def check_model(model: Any, batches: TensorBatches) -> dict[str, float]:
     """The mean loss, how often good answers are likelier than rejected ones, and how well it judges."""
     torch = require("torch", "train")
-    outputs = [output for _, output in outputs_of(model, batches)]
-    losses, compared, odds, verdicts = (
+    with not_learning(model):
+        outputs = [model(**batches[number]) for number in range(batches.per_epoch)]
+    losses, margins, odds, verdicts = (
         torch.cat([output[name] for output in outputs]).double().numpy()
         for name in ("losses", "margins", "odds", "verdicts")
     )
     figures = {"loss": float(losses.mean())}
-    if len(compared):
-        figures["accuracy"] = float((compared > 0).mean())
+    if len(margins):
+        figures["accuracy"] = float((margins > 0).mean())
     if len(verdicts):
         figures["auc"] = area_under_curve(odds, (verdicts == 1).astype(np.float64))
     return figures
@@ -119,12 +124,12 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
     torch = require("torch", "train")
     torch.manual_seed(config.seed)
     folder = models.folder / "models" / models.language_model()
-    base, earlier = restore_llama(folder, merged=False), own_changes(folder)
+    base, earlier = restore_llama(folder, merged=False), stored_changes(folder)
     base.config.use_cache = False
     if config.first_layer >= base.config.num_hidden_layers:
         raise Cod3sError(f"the model has {base.config.num_hidden_layers} layers, so none is left to adapt")
     rank = max([config.rank, *(len(change.down) for change in earlier)])
-    adapted = with_lora(base, "llama", Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
+    adapted = with_lora(base, Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
     try:
         load_lora(adapted.get_base_model().model, earlier)
     except ValueError as error:
@@ -143,9 +148,10 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             self.base = adapted
 
         def forward(self, **batch: Any) -> dict[str, Any]:
-            known = read_sequences(self.base, batch).logits.float().log_softmax(-1)  # (sequences, longest, pieces)
+            logits = read_sequences(self.base, batch)  # (sequences, longest, pieces)
+            log_probs = logits.float().log_softmax(-1)
             places, tokens, rivals = batch["places"][:, :-1], batch["tokens"][:, 1:], batch["rivals"]
-            taught = known[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
+            taught = log_probs[batch["sequences"][:, None], places, tokens]  # (rows, width - 1)
             text, signature = batch["text"][:, 1:], batch["signature"][:, 1:]
             means = (taught * text).sum(1) / text.sum(1).clamp(min=1)
             is_judged = batch["verdicts"] >= 0
@@ -155,14 +161,14 @@ def build_model(models: BundleModels, config: RefineConfig) -> Any:
             unsure = torch.nn.functional.softplus(-_SHARPNESS * margins) * config.preference / config.rivals
             losses = losses.index_add(0, rivals[is_rejected], unsure)[~is_rejected & ~is_judged]
             ends = batch["places"].gather(1, batch["lasts"][:, None])[is_judged, 0]
-            said = known[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
+            answers = log_probs[batch["sequences"][is_judged], ends][:, [yes, no]]  # (judged rows, 2)
             verdicts = batch["verdicts"][is_judged]
-            wrong = -(verdicts * said[:, 0] + (1 - verdicts) * said[:, 1])
-            every = torch.cat([losses, config.judging * wrong])
-            odds = said[:, 0] - said[:, 1]
+            wrong = -(verdicts * answers[:, 0] + (1 - verdicts) * answers[:, 1])
+            losses = torch.cat([losses, config.judging * wrong])
+            odds = answers[:, 0] - answers[:, 1]
             return {
-                "loss": every.mean(),
-                "losses": every,
+                "loss": losses.mean(),
+                "losses": losses,
                 "margins": margins,
                 "odds": odds,
                 "verdicts": verdicts,

@@ -203,7 +203,7 @@ def _reader(tokenizer: Any) -> Reader:
         return list(tokenizer(text)["input_ids"])
 
     pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-    return Reader(read, lambda text: False, read(""), pad, [], tokenizer)
+    return Reader(read, lambda text: False, read(""), pad, [])
 
 
 def _start_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Export a run as a bundle: engine models, tokens, hyperplanes, bins, and a model card."""
 
-import functools
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.encode.trim import common_pieces, trim_tokenizer
 from cod3s.encode.weights import FAST_ID, convert_small_encoder, minilm_folder
 from cod3s.errors import Cod3sError, UsageError
+from cod3s.files.checked_records import parse_record
 from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
@@ -26,8 +27,6 @@ from cod3s.train.config import TrainConfig
 from cod3s.train.training_run import Member, members
 
 QUANTIZATIONS = ("int8", "int6", "float32")
-ENCODER = "encoder"
-"""The folder under models/ of a sentence encoder that signs answers."""
 _ENCODER_PIECES = 18_000  # of 30,522: the rest would take a fifth of the copy, for rare words
 
 
@@ -50,7 +49,7 @@ def export(
     """
     find_name("quantization", quantization, QUANTIZATIONS)
     facts = read_json(run / "config.json")
-    config = TrainConfig.from_record(facts["config"])
+    config = parse_record(TrainConfig, facts["config"])
     if with_torch and SHAPES[config.shape].causal:
         raise UsageError("no system runs on the torch weights of a language model", hint="leave out --with-torch")
     trained = members(config, list(facts["relations"]))
@@ -60,16 +59,16 @@ def export(
     bundle = _bundle_facts(run, facts, config, trained, name or output.name, quantization, licence)
     if word_graph is not None:
         _require_same_corpus(word_graph, facts["corpus"])
-    with replaced_folder(output, FACTS) as partial:
-        _write_parts(run, partial, bundle, [member.name for member in trained])
+    with replaced_folder(output, FACTS) as folder:
+        _write_parts(run, folder, bundle)
         if with_torch:
             for member in trained:
-                _write_torch(run / member.name / "model", partial / "torch" / member.name)
+                _write_torch(run / member.name / "model", folder / "torch" / member.name)
         if word_graph is not None:
             for relation in bundle.relations:
-                build_word_graph(word_graph, relation, partial / "words" / f"{relation}.sqlite")
-        (partial / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
-        write_facts(partial, bundle)
+                build_word_graph(word_graph, relation, folder / "words" / f"{relation}.sqlite")
+        (folder / "MODEL_CARD.md").write_text(model_card(bundle, about), encoding="utf-8")
+        write_facts(folder, bundle)
     return read_facts(output)
 
 
@@ -82,8 +81,6 @@ def _bundle_facts(
     quantization: str,
     licence: str,
 ) -> BundleFacts:
-    """The facts of a run's bundle."""
-    relations = list(facts["relations"])
     return BundleFacts(
         name=name,
         encoder=facts["encoder"],
@@ -93,16 +90,17 @@ def _bundle_facts(
         shape=config.shape,
         quantization=quantization,
         relations={
-            relation: {"template": facts["relations"][relation], "inverse": facts["inverses"][relation]}
-            for relation in relations
+            relation: {"template": template, "inverse": facts["inverses"][relation]}
+            for relation, template in facts["relations"].items()
         },
         models={
             relation: {
                 role: member.name for member in trained if relation in member.relations for role in member.roles
             }
-            for relation in relations
+            for relation in facts["relations"]
         },
-        own_encoder=ENCODER if _needs_encoder(facts) else "",
+        # A copy of all-MiniLM-L6-v2, if that signs the answers of a language model.
+        own_encoder="encoder" if SHAPES[config.shape].causal and facts["encoder"] == FAST_ID else "",
         training={
             "config": _without_paths(facts["config"]),
             "corpus_sha256": facts["corpus"],
@@ -113,18 +111,10 @@ def _bundle_facts(
     )
 
 
-def _needs_encoder(facts: dict[str, Any]) -> bool:
-    """Whether the bundle carries a copy of all-MiniLM-L6-v2: where that signs the answers of a language model."""
-    return SHAPES[facts["config"]["shape"]].causal and facts["encoder"] == FAST_ID
-
-
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
     """The config with the names of folders instead of their paths, which are private."""
-    folders = {name: config.get(name, "") for name in ("init", "start_run")}
-    return {
-        **config,
-        **{name: Path(folder).name for name, folder in folders.items() if Path(folder).is_absolute()},
-    }
+    folders = {name: Path(config.get(name, "")) for name in ("init", "start_run")}
+    return {**config, **{name: folder.name for name, folder in folders.items() if folder.is_absolute()}}
 
 
 def _require_same_corpus(corpus: Path, trained_on: str) -> None:
@@ -136,37 +126,37 @@ def _require_same_corpus(corpus: Path, trained_on: str) -> None:
         )
 
 
-def _write_parts(run: Path, partial: Path, bundle: BundleFacts, names: list[str]) -> None:
-    shutil.copyfile(run / "tokens.model", partial / "tokens.model")
-    shutil.copytree(run / "code", partial / "code")
-    shutil.copytree(run / "bins", partial / "bins")
+def _write_parts(run: Path, folder: Path, bundle: BundleFacts) -> None:
+    shutil.copyfile(run / "tokens.model", folder / "tokens.model")
+    shutil.copytree(run / "code", folder / "code")
+    shutil.copytree(run / "bins", folder / "bins")
     shape = SHAPES[bundle.shape]
-    if bundle.own_encoder == ENCODER:
-        _write_encoder(partial)
+    if bundle.own_encoder:
+        _write_encoder(folder, folder / "models" / bundle.own_encoder)
     elif shape.pretrained and not shape.causal:
-        shutil.copyfile(run / "source.json", partial / "source.json")
-    vocabulary = open_vocabulary(partial / "tokens.model", bundle)
+        shutil.copyfile(run / "source.json", folder / "source.json")
+    vocabulary = open_vocabulary(folder / "tokens.model", bundle)
     if shape.causal:
-        convert = functools.partial(convert_causal, tokens=vocabulary.tokens)
+        convert = partial(convert_causal, tokens=vocabulary.tokens)
     else:
-        read = open_reader(shape, vocabulary, partial / "source.json").tokens
-        convert = functools.partial(convert_transformer, source_tokens=read, target_tokens=vocabulary.tokens)
-    for name in names:
-        (partial / "models" / name).mkdir(parents=True)
-        convert(run / name / "model", partial / "models" / name, quantization=bundle.quantization)
+        read = open_reader(shape, vocabulary, folder / "source.json").tokens
+        convert = partial(convert_transformer, source_tokens=read, target_tokens=vocabulary.tokens)
+    for name in bundle.model_names:
+        (folder / "models" / name).mkdir(parents=True)
+        convert(run / name / "model", folder / "models" / name, quantization=bundle.quantization)
 
 
-def _write_encoder(partial: Path) -> None:
+def _write_encoder(folder: Path, model: Path) -> None:
     """A small copy of the encoder that signs, without rare word pieces."""
     sentences: list[str] = []
-    for path in sorted((partial / "bins").glob("*.sqlite")):
+    for path in sorted((folder / "bins").glob("*.sqlite")):
         with open_bins(path) as bins:
             sentences += [text for bin in bins.bins() for text in (bin.medoid, *bin.samples)]
     tokenizer = minilm_folder() / "tokenizer.json"
     pieces = common_pieces(tokenizer, sentences, _ENCODER_PIECES)
-    trim_tokenizer(tokenizer, partial / "source.json", pieces)
-    (partial / "models" / ENCODER).mkdir(parents=True)
-    convert_small_encoder(minilm_folder(), partial / "models" / ENCODER, pieces)
+    trim_tokenizer(tokenizer, folder / "source.json", pieces)
+    model.mkdir(parents=True)
+    convert_small_encoder(minilm_folder(), model, pieces)
 
 
 def _write_torch(model: Path, output: Path) -> None:

@@ -1,7 +1,4 @@
-"""Change a language model's weights by a small adapter: low-rank matrices that are merged in memory.
-
-So a bundle can learn more in a few megabytes.
-"""
+"""Change a language model's weights by an adapter of a few megabytes: low-rank matrices, merged in memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from cod3s.files.disk import replaced_file
 from cod3s.model.parts import joined_parts, model_files
 
 NAME = "adapter.npz"
-"""In a model's folder: what the model's weights are changed by."""
+"""The file in a model's folder that holds its adapter."""
 
 _LEVELS = 127  # of int8
 _STORED_LEVELS = 15  # of an adapter: less than half of int8's size, and 7 % off in what it changes
@@ -44,12 +41,12 @@ def save_adapter(path: Path, changes: Sequence[Change]) -> None:
     arrays: dict[str, Any] = {}
     for number, change in enumerate(changes):
         name = f"{number}:{change.weight}:{change.row}"
-        down, up = np.abs(change.down).max(axis=1), np.abs(change.up).max(axis=0)  # (rank,)
-        steps = [np.maximum(largest, 1e-12) / _STORED_LEVELS for largest in (down, up)]
+        down = np.abs(change.down).max(axis=1).clip(1e-12) / _STORED_LEVELS  # (rank,)
+        up = np.abs(change.up).max(axis=0).clip(1e-12) / _STORED_LEVELS
         arrays |= {
-            f"{name}:down": np.rint(change.down / steps[0][:, None]).astype(np.int8),
-            f"{name}:up": np.rint(change.up / steps[1]).astype(np.int8),
-            f"{name}:scale": (steps[0] * steps[1]).astype(np.float32),
+            f"{name}:down": np.rint(change.down / down[:, None]).astype(np.int8),
+            f"{name}:up": np.rint(change.up / up).astype(np.int8),
+            f"{name}:scale": (down * up).astype(np.float32),
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial, partial.open("wb") as file:
@@ -81,7 +78,7 @@ def _changes(arrays: Any) -> Iterator[Change]:
         yield Change(weight, int(row), down, up * scale)
 
 
-def own_changes(folder: Path) -> tuple[Change, ...]:
+def stored_changes(folder: Path) -> tuple[Change, ...]:
     """What the adapter in a model's folder changes; nothing if there is none."""
     path = folder / NAME
     return load_adapter(path) if path.is_file() else ()
@@ -91,16 +88,16 @@ def adapted_files(folder: Path) -> dict[str, bytes]:
     """The engine's files of the model in `folder`, by name, with its adapter merged in."""
     files = model_files(folder)
     weights = BytesIO(files.pop("model.bin"))  # it changes them where they are
-    whole = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
+    file = read_engine_file(weights.getbuffer(), str(folder / "model.bin"))
     try:
-        for change in own_changes(folder):
+        for change in stored_changes(folder):
             name = f"decoder/{change.weight}/weight"
-            if name not in whole.variables:
+            if name not in file.variables:
                 raise _other_model(folder, f"changes {name}, which the model lacks")
-            _add(change, whole.stored(name), whole.scales(name))
+            _add(change, file.stored(name), file.scales(name))
     except ValueError as error:  # the shapes differ
         raise _other_model(folder, "changes weights of another size") from error
-    del whole
+    del file
     return {**files, "model.bin": weights.getvalue()}
 
 
@@ -117,9 +114,9 @@ def _other_model(folder: Path, what: str) -> BundleError:
 
 
 def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> None:
-    """Change a weight where it is. Rows in int8 are scaled and rounded anew.
+    """Change a weight in place. Rows in int8 are scaled and rounded again, as many at a time as the cache holds.
 
-    Some rows at a time stay in the processor's cache; several threads would wait for each other's memory.
+    Several threads would wait for each other's memory.
     """
     rows = weight[change.row : change.row + len(change.up)]
     if len(rows) < len(change.up):
@@ -130,24 +127,24 @@ def _add(change: Change, weight: npt.NDArray[Any], scales: Matrix | None) -> Non
     scales = scales[change.row : change.row + len(change.up)]
     up = change.up * scales[:, None]
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = slice(start, start + _ROWS_AT_ONCE)
-        values = _product(up[some], change.down) + rows[some]
+        block = slice(start, start + _ROWS_AT_ONCE)
+        values = _product(up[block], change.down) + rows[block]
         growth = _LEVELS / np.maximum(values.max(axis=1), -values.min(axis=1)).clip(1e-12)
         values *= growth[:, None]
-        rows[some] = np.rint(values, out=values)
-        scales[some] *= growth
+        rows[block] = np.rint(values, out=values)
+        scales[block] *= growth
 
 
 def _product(left: Matrix, right: Matrix) -> Matrix:
-    """`left @ right`, some rows at a time: the threads that BLAS uses otherwise wait for each other by spinning.
+    """`left @ right`, a few rows at a time, so that BLAS uses a single thread.
 
-    On a busy machine, that takes ten times the processor time of the products.
+    Several threads wait for each other by spinning: on a busy machine, ten times as long as the products take.
     """
     rank, inputs = right.shape
     count = max(1, _SINGLE_THREADED // max(1, right.size))
     blocks = len(left) // count
-    whole = blocks * count
+    even = blocks * count
     product = np.empty((len(left), inputs), np.float32)
-    np.matmul(left[:whole].reshape(blocks, count, rank), right, out=product[:whole].reshape(blocks, count, inputs))
-    np.matmul(left[whole:], right, out=product[whole:])
+    np.matmul(left[:even].reshape(blocks, count, rank), right, out=product[:even].reshape(blocks, count, inputs))
+    np.matmul(left[even:], right, out=product[even:])
     return product

@@ -38,20 +38,20 @@ def convert_transformer(
     No decoder start token is set: the first token of every target prefix, a role's tag, starts the decoder.
     """
     config = read_json(folder / "config.json")
-    kinds = {"marian": _marian_spec, "bart": _bart_spec, "t5": _t5_spec}
-    if config.get("model_type") not in kinds:
-        raise Cod3sError(f"{folder} holds a {config.get('model_type')!r} model, which cannot be exported")
-    spec = kinds[config["model_type"]](folder, config)
+    match config.get("model_type"):
+        case "marian":
+            spec = _marian_spec(folder, config)
+        case "bart":
+            spec = _pretrained_spec(folder, "Bart")
+        case "t5":
+            spec = _pretrained_spec(folder, "T5")
+        case other:
+            raise Cod3sError(f"{folder} holds a {other!r} model, which cannot be exported")
     spec.register_source_vocabulary(list(source_tokens))
     spec.register_target_vocabulary(list(target_tokens))
     spec.config.decoder_start_token = None
-    spec.config.bos_token = spec.config.eos_token = END
-    spec.config.unk_token = UNKNOWN
     spec.config.add_source_bos = spec.config.add_source_eos = False
-    spec.config.layer_norm_epsilon = config.get("layer_norm_epsilon", LAYER_NORM_EPSILON)
-    spec.validate()
-    spec.optimize(quantization=None if quantization == "float32" else quantization)
-    spec.save(str(output))
+    _save(spec, output, config.get("layer_norm_epsilon", LAYER_NORM_EPSILON), quantization)
 
 
 def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantization: str) -> None:
@@ -59,22 +59,28 @@ def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantiz
 
     `quantization` is float32, int8, or int6: int8 with three of four levels left out, as fast and smaller on disk.
     """
-    transformers = quiet_transformers()
-    loaders = require("ctranslate2.converters.transformers", "train")
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    model = quiet_transformers().AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
     if quantization == "int6":
         _round_to_six_bits(model)
-    loader = loaders.LlamaLoader() if model.config.model_type == "llama" else loaders.GPT2Loader()
+        quantization = "int8"
+    loaders = require("ctranslate2.converters.transformers", "train")
+    if model.config.model_type == "llama":
+        loader, epsilon = loaders.LlamaLoader(), model.config.rms_norm_eps
+    else:
+        loader, epsilon = loaders.GPT2Loader(), model.config.layer_norm_epsilon
     spec = loader.get_model_spec(model)
     spec.register_vocabulary(list(tokens))
+    _save(spec, output, epsilon, quantization)
+    split_weights(output)
+
+
+def _save(spec: Any, output: Path, epsilon: float, quantization: str) -> None:
     spec.config.bos_token = spec.config.eos_token = END
     spec.config.unk_token = UNKNOWN
-    epsilon = "rms_norm_eps" if model.config.model_type == "llama" else "layer_norm_epsilon"
-    spec.config.layer_norm_epsilon = getattr(model.config, epsilon)
+    spec.config.layer_norm_epsilon = epsilon
     spec.validate()
-    spec.optimize(quantization=None if quantization == "float32" else "int8")
+    spec.optimize(quantization=None if quantization == "float32" else quantization)
     spec.save(str(output))
-    split_weights(output)
 
 
 def _round_to_six_bits(model: Any) -> None:
@@ -96,54 +102,41 @@ def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
         activation=activations[config["activation_function"]],
     )
     table = weights["model.shared.weight"]
-    positions = _sinusoids(config["max_position_embeddings"], config["d_model"])
-    spec.encoder.embeddings[0].weight = table
-    spec.decoder.embeddings.weight = table
-    spec.encoder.position_encodings.encodings = positions
-    spec.decoder.position_encodings.encodings = positions
-    for number, layer in enumerate(spec.encoder.layer):
-        name = f"model.encoder.layers.{number}"
-        _fill_self_attention(layer.self_attention, weights, name)
-        _fill_feed_forward(layer.ffn, weights, name)
-    _fill_decoder_layers(spec.decoder, weights, "model.decoder")
-    spec.decoder.projection.weight = table
+    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = table
     spec.decoder.projection.bias = weights["final_logits_bias"].reshape(-1)
+    positions = _sinusoids(config["max_position_embeddings"], config["d_model"])
+    for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        stack.position_encodings.encodings = positions
+        for number, layer in enumerate(stack.layer):
+            name = f"model.{side}.layers.{number}"
+            _fill_layer(layer, weights, name)
+            if side == "decoder":
+                _fill_cross_attention(layer.attention, weights, f"{name}.encoder_attn")
     return spec
 
 
-def _bart_spec(folder: Path, config: dict[str, Any]) -> Any:
-    model = quiet_transformers().BartForConditionalGeneration.from_pretrained(folder)
-    model.config.normalize_before = False  # the converter asks for it; BART has no other way
-    return require("ctranslate2.converters.transformers", "train").BartLoader().get_model_spec(model)
+def _pretrained_spec(folder: Path, family: str) -> Any:
+    model = getattr(quiet_transformers(), f"{family}ForConditionalGeneration").from_pretrained(folder)
+    model.config.normalize_before = False  # BART's converter asks for it; BART has no other way
+    loaders = require("ctranslate2.converters.transformers", "train")
+    return getattr(loaders, f"{family}Loader")().get_model_spec(model)
 
 
-def _t5_spec(folder: Path, config: dict[str, Any]) -> Any:
-    model = quiet_transformers().T5ForConditionalGeneration.from_pretrained(folder)
-    return require("ctranslate2.converters.transformers", "train").T5Loader().get_model_spec(model)
+def _fill_layer(layer: Any, weights: Weights, name: str) -> None:
+    attention, feed_forward = layer.self_attention, layer.ffn
+    fill_joined(attention.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
+    fill_linear(attention.linear[1], weights, f"{name}.self_attn.out_proj")
+    fill_norm(attention.layer_norm, weights, f"{name}.self_attn_layer_norm")
+    fill_linear(feed_forward.linear_0, weights, f"{name}.fc1")
+    fill_linear(feed_forward.linear_1, weights, f"{name}.fc2")
+    fill_norm(feed_forward.layer_norm, weights, f"{name}.final_layer_norm")
 
 
-def _fill_decoder_layers(decoder: Any, weights: Weights, prefix: str) -> None:
-    for number, layer in enumerate(decoder.layer):
-        name = f"{prefix}.layers.{number}"
-        _fill_self_attention(layer.self_attention, weights, name)
-        cross = f"{name}.encoder_attn"
-        fill_linear(layer.attention.linear[0], weights, f"{cross}.q_proj")
-        fill_joined(layer.attention.linear[1], weights, [f"{cross}.k_proj", f"{cross}.v_proj"])
-        fill_linear(layer.attention.linear[2], weights, f"{cross}.out_proj")
-        fill_norm(layer.attention.layer_norm, weights, f"{name}.encoder_attn_layer_norm")
-        _fill_feed_forward(layer.ffn, weights, name)
-
-
-def _fill_self_attention(spec: Any, weights: Weights, name: str) -> None:
-    fill_joined(spec.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
-    fill_linear(spec.linear[1], weights, f"{name}.self_attn.out_proj")
-    fill_norm(spec.layer_norm, weights, f"{name}.self_attn_layer_norm")
-
-
-def _fill_feed_forward(spec: Any, weights: Weights, name: str) -> None:
-    fill_linear(spec.linear_0, weights, f"{name}.fc1")
-    fill_linear(spec.linear_1, weights, f"{name}.fc2")
-    fill_norm(spec.layer_norm, weights, f"{name}.final_layer_norm")
+def _fill_cross_attention(attention: Any, weights: Weights, name: str) -> None:
+    fill_linear(attention.linear[0], weights, f"{name}.q_proj")
+    fill_joined(attention.linear[1], weights, [f"{name}.k_proj", f"{name}.v_proj"])
+    fill_linear(attention.linear[2], weights, f"{name}.out_proj")
+    fill_norm(attention.layer_norm, weights, f"{name}_layer_norm")
 
 
 def _sinusoids(rows: int, width: int) -> npt.NDArray[np.float32]:

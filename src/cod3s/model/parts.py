@@ -16,7 +16,7 @@ from cod3s.files.disk import read_json, write_json
 
 PART_BYTES = 15 * 10**6
 _READ_BYTES = 65_536  # of a compressed part at a time: what comes out is still in the processor's cache
-_MOST_TIMES = 1032  # zlib cannot make content shorter than this
+_MOST_TIMES = 1032  # zlib never shortens content more than this many times
 _INDEX = "model.bin.json"
 
 

@@ -1,7 +1,7 @@
 """A pretrained Hugging Face seq2seq model to start from: BART, T5 or Marian.
 
-From a name or folder come its tokenizers as files, and its model with room for tags and signature tokens. The text
-pieces keep their ids, so what the model knows about them stays; our tokens follow.
+Its tokenizers are written as files, and its model gets room for tags and signature tokens. Text pieces keep their
+ids, so the model still knows them; our tokens follow.
 """
 
 import warnings
@@ -25,8 +25,7 @@ def write_tokenizers(name: str, tokens: Path, source: Path) -> None:
         reading, writing = _marian_tokenizers(name)
     else:
         reading = writing = _load(name, "AutoTokenizer").backend_tokenizer
-    missing = {UNKNOWN, END, PAD} - set(writing.get_vocab())
-    if missing:
+    if missing := {UNKNOWN, END, PAD} - set(writing.get_vocab()):
         raise Cod3sError(
             f"the tokenizer of {name} has no {', '.join(sorted(missing))}", hint="start from another model"
         )
@@ -51,8 +50,7 @@ def load_pretrained(name: str, vocabulary: Vocabulary, *, seed: int) -> Any:
     require("torch", "train").manual_seed(seed)
     model = _load(name, "AutoModelForSeq2SeqLM")
     model.resize_token_embeddings(len(vocabulary))
-    for field, value in special_tokens(vocabulary).items():
-        setattr(model.config, field, value)
+    model.config.update(special_tokens(vocabulary))
     model.generation_config = transformers.GenerationConfig(**special_tokens(vocabulary))
     return model
 
@@ -95,10 +93,8 @@ def _marian_tokenizers(name: str) -> tuple[Any, Any]:
 def _unigram(model: Any, numbers: dict[str, int]) -> Any:
     tokenizers = require("tokenizers", "train")
     scores = {model.id_to_piece(n): model.get_score(n) for n in range(model.get_piece_size())}
-    names = sorted(numbers, key=numbers.__getitem__)
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.Unigram([(piece, scores.get(piece, _ABSENT)) for piece in names], numbers[UNKNOWN])
-    )
+    pieces = [(piece, scores.get(piece, _ABSENT)) for piece in sorted(numbers, key=numbers.__getitem__)]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, numbers[UNKNOWN]))
     normal = tokenizers.normalizers
     tokenizer.normalizer = normal.Sequence(
         [normal.Nmt(), normal.NFKC(), normal.Replace(tokenizers.Regex(" {2,}"), " ")]

@@ -35,7 +35,7 @@ class Prompt:
     prefix: tuple[int, ...]
 
 
-def prompt_batches(prompts: Sequence[Prompt], leader: int, together: int) -> list[list[int]]:
+def _batches(prompts: Sequence[Prompt], leader: int, together: int) -> list[list[int]]:
     """The numbers of the prompts that are searched together, at most `together` in a batch.
 
     Sources and prefixes in a batch are equally long, because nothing is padded. Each batch starts with a prompt
@@ -52,16 +52,16 @@ def prompt_batches(prompts: Sequence[Prompt], leader: int, together: int) -> lis
     return batches
 
 
-def has_absolute_positions(whole: EngineFile) -> bool:
+def has_absolute_positions(model: EngineFile) -> bool:
     """Whether the decoder adds positions to tokens; with relative ones, as in T5, prompts get other scores."""
-    return "decoder/position_encodings/encodings" in {*whole.variables, *whole.aliases}
+    return "decoder/position_encodings/encodings" in {*model.variables, *model.aliases}
 
 
 def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
     """Whether a prefix is a tag and signature tokens, and long enough that reading it at once saves time.
 
-    A batch that lacks a leader gets one, which at worst searches twice as many rows. Neighbours must not decide:
-    where texts end, the two ways count lengths differently.
+    A batch that lacks a leader gets one, which at worst searches twice as many rows. The other requests must not
+    matter, because the two ways count lengths differently where texts end.
     """
     forced = prefix[1:]
     return len(forced) >= _LONG and min(forced) >= vocabulary.first_signature
@@ -71,27 +71,27 @@ class PromptedDecoder:
     """The encoder and the decoder of a seq2seq model, each by itself; the decoder's prompts start with `tag`."""
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, tag: int, *, threads: int, compute: str) -> None:
-        self._leader = leading_token(vocabulary)
-        whole = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
+        self._leader = len(vocabulary) - 1  # the token that the first prompt of a batch ends with
+        model = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
         config = {"layer_norm_epsilon": json.loads((folder / "config.json").read_bytes())["layer_norm_epsilon"]}
         options = {"compute_type": compute, "inter_threads": threads, "intra_threads": 1}
-        self._encoder = open_engine("Encoder", str(folder), files=_encoder_files(whole, config), **options)
+        self._encoder = open_engine("Encoder", str(folder), files=_encoder_files(model, config), **options)
         names = {tag: _FIRST, self._leader: _LAST, vocabulary.end: _END}
         files = _decoder_files(
-            whole, config, [names.get(number, str(number)) for number in range(len(vocabulary))]
+            model, config, [names.get(number, str(number)) for number in range(len(vocabulary))]
         )
         self._decoder = open_engine("Whisper", str(folder), files=files, **options)
 
     def search(
-        self, prompts: Sequence[Prompt], batches: Sequence[Sequence[int]], *, beam: int, max_tokens: int
+        self, prompts: Sequence[Prompt], *, together: int, beam: int, max_tokens: int
     ) -> list[list[Hypothesis]]:
-        """The `beam` hypotheses of each prompt, best first; `batches` are those of `prompt_batches`."""
+        """The `beam` hypotheses of each prompt, best first; at most `together` prompts are searched at once."""
         states = {
             source: np.asarray(self._encoder.forward_batch([list(source)]).last_hidden_state)
             for source in {prompt.source for prompt in prompts}
         }
-        rows = [[prompts[number] for number in batch] for batch in batches]
-        led = [self._with_leader(batch) for batch in rows]
+        batches = _batches(prompts, self._leader, together)
+        led = [self._with_leader([prompts[number] for number in batch]) for batch in batches]
         memories = [np.concatenate([states[prompt.source] for prompt in batch]) for batch in led]  # stay alive
         pending = [self._start(*batch, beam, max_tokens) for batch in zip(led, memories, strict=True)]
         hypotheses: list[list[Hypothesis]] = [[] for _ in prompts]
@@ -130,38 +130,32 @@ class PromptedDecoder:
         return results
 
 
-def leading_token(vocabulary: Vocabulary) -> int:
-    """The token that the first prompt of a batch ends with: the last signature token."""
-    return len(vocabulary) - 1
-
-
-def _encoder_files(whole: EngineFile, config: dict[str, Any]) -> dict[str, bytes]:
+def _encoder_files(model: EngineFile, config: dict[str, Any]) -> dict[str, bytes]:
     """The encoder as a model by itself; sources are ids, so the names of its tokens do not matter."""
-    names = [str(number) for number in range(len(whole.stored("encoder/embeddings_0/weight")))]
+    names = [str(number) for number in range(len(model.stored("encoder/embeddings_0/weight")))]
     special = dict.fromkeys(("bos_token", "eos_token", "unk_token"), names[0])
-    return _files(write_engine_file(whole.part("encoder/"), *_ENCODER), {**config, **special}, names)
+    return _files(write_engine_file(model.part("encoder/"), *_ENCODER), {**config, **special}, names)
 
 
-def _decoder_files(whole: EngineFile, config: dict[str, Any], names: Sequence[str]) -> dict[str, bytes]:
+def _decoder_files(model: EngineFile, config: dict[str, Any], names: Sequence[str]) -> dict[str, bytes]:
     """A model with the decoder's weights and an encoder that is never run, as small as the engine accepts."""
-    width = whole.stored("decoder/embeddings/weight").shape[1]
-    one, matrix = (1,), (1, 1)
-    shapes = {
+    width = model.stored("decoder/embeddings/weight").shape[1]
+    vector, matrix, cube = (1,), (1, 1), (1, 1, 1)
+    shapes: dict[str, tuple[int, ...]] = {
         "conv1/weight": (1, _NO_SOURCE, 1),
-        "conv1/bias": one,
-        "conv2/weight": (1, 1, 1),
-        "conv2/bias": one,
+        "conv1/bias": vector,
+        "conv2/weight": cube,
+        "conv2/bias": vector,
         "position_encodings/encodings": matrix,
         "layer_norm/gamma": (width,),
         "layer_norm/beta": (width,),
     }
-    for part in ("self_attention", "ffn"):
-        name = f"layer_0/{part}"
-        shapes |= {f"{name}/linear_{number}/weight": matrix for number in (0, 1)}
-        shapes |= {f"{name}/{end}": one for end in ("linear_0/bias", "linear_1/bias")}
-        shapes |= {f"{name}/layer_norm/{end}": one for end in ("gamma", "beta")}
+    for part in ("layer_0/self_attention", "layer_0/ffn"):
+        shapes |= {f"{part}/linear_{number}/weight": matrix for number in (0, 1)}
+        shapes |= {f"{part}/linear_{number}/bias": vector for number in (0, 1)}
+        shapes |= {f"{part}/layer_norm/{end}": vector for end in ("gamma", "beta")}
     encoder = {f"encoder/{name}": packed_variable(np.ones(shape, np.float32)) for name, shape in shapes.items()}
-    weights = write_engine_file({**whole.part("decoder/"), **encoder}, *_DECODER)
+    weights = write_engine_file({**model.part("decoder/"), **encoder}, *_DECODER)
     return _files(weights, config, names)
 
 
@@ -176,7 +170,7 @@ def _files(weights: bytes, config: dict[str, Any], names: Sequence[str]) -> dict
 def _hypotheses(result: Any, max_tokens: int) -> list[Hypothesis]:
     """The engine divides the sum by the number of tokens, the end not counted; texts of `max_tokens` have no end.
 
-    Nothing is known of an empty text but that it was found.
+    Empty texts are left out, because their score is lost.
     """
     return [
         Hypothesis(tuple(ids), score * len(ids), len(ids) + (len(ids) < max_tokens))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cod3s.errors import BundleError
 from cod3s.model.shape import Shape
@@ -23,7 +22,10 @@ class Reader:
     nothing: list[int]
     pad: int
     tokens: list[str]
-    tokenizer: Any = None
+
+    def ids(self, source: str | None) -> list[int]:
+        """What is read of a source; None is an empty one."""
+        return self.nothing if source is None else self.read(source)
 
 
 def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, template: str = "") -> Reader:
@@ -31,18 +33,17 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
 
     A causal model reads the statement of `template` up to its target: "The power went out, so".
     """
-    if shape.causal:
-        return _prompt_reader(vocabulary, template, shape.max_tokens)
     limit = shape.max_tokens
+    if shape.causal:
+        return _prompt_reader(vocabulary, template, limit)
     if not (shape.warm or shape.pretrained):
-
-        def read(text: str) -> list[int]:
-            return [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end]
-
-        def cuts(text: str) -> bool:
-            return len(vocabulary.encode_text(text)) > limit - 1
-
-        return Reader(read, cuts, [vocabulary.end], vocabulary.pad, vocabulary.tokens)
+        return Reader(
+            read=lambda text: [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end],
+            cuts=lambda text: len(vocabulary.encode_text(text)) > limit - 1,
+            nothing=[vocabulary.end],
+            pad=vocabulary.pad,
+            tokens=vocabulary.tokens,
+        )
     from tokenizers import Tokenizer
 
     try:
@@ -53,19 +54,14 @@ def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, temp
         ) from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(limit)
-
-    def read_pieces(text: str) -> list[int]:
-        return list(tokenizer.encode(text).ids)
-
-    def cuts_pieces(text: str) -> bool:
-        return bool(tokenizer.encode(text).overflowing)
-
-    if shape.pretrained:  # both sides share a table
-        pad, names = vocabulary.pad, vocabulary.tokens
-    else:
-        names = piece_names(tokenizer)
-        pad = names.index("[PAD]")
-    return Reader(read_pieces, cuts_pieces, read_pieces(""), pad, names, tokenizer)
+    names = vocabulary.tokens if shape.pretrained else piece_names(tokenizer)  # pretrained sides share a table
+    return Reader(
+        read=lambda text: list(tokenizer.encode(text).ids),
+        cuts=lambda text: bool(tokenizer.encode(text).overflowing),
+        nothing=list(tokenizer.encode("").ids),
+        pad=vocabulary.pad if shape.pretrained else names.index("[PAD]"),
+        tokens=names,
+    )
 
 
 def padded(rows: Sequence[Sequence[int]], filler: int) -> list[list[int]]:
@@ -85,13 +81,13 @@ def _prompt_reader(vocabulary: Vocabulary, template: str, limit: int) -> Reader:
     def pieces(text: str) -> list[int]:
         return vocabulary.encode_text(text[:1].upper() + text[1:])
 
-    def read(text: str) -> list[int]:
-        return [*pieces(text)[:room], *connective]
-
-    def cuts(text: str) -> bool:
-        return len(pieces(text)) > room
-
-    return Reader(read, cuts, [], vocabulary.pad, vocabulary.tokens)
+    return Reader(
+        read=lambda text: [*pieces(text)[:room], *connective],
+        cuts=lambda text: len(pieces(text)) > room,
+        nothing=[],
+        pad=vocabulary.pad,
+        tokens=vocabulary.tokens,
+    )
 
 
 def connective_pieces(vocabulary: Vocabulary, template: str) -> list[int]:

@@ -13,6 +13,15 @@ from cod3s.model.adapter import Change, opened_files
 from cod3s.model.parts import model_files
 from cod3s.model.transformer import quiet_transformers
 
+# Where the engine keeps the linear layers of a Llama block: queries, keys and values are joined in one weight.
+_JOINED = "self_attention/linear_0"
+_LINEAR = {
+    "self_attn.o_proj": "self_attention/linear_1",
+    "mlp.gate_proj": "ffn/linear_0",
+    "mlp.up_proj": "ffn/linear_0_noact",
+    "mlp.down_proj": "ffn/linear_1",
+}
+
 
 def restore_llama(folder: Path, *, merged: bool = True) -> Any:
     """The causal language model of transformers whose engine model is in `folder`; its weights are rounded.
@@ -58,40 +67,29 @@ def _llama_config(transformers: Any, file: EngineFile, epsilon: float) -> Any:
 
 def _weights(file: EngineFile, config: Any) -> dict[str, Any]:
     """The engine's weights by the names that transformers gives them."""
-    heads, groups = config.num_attention_heads, config.num_key_value_heads
-    size = config.hidden_size // heads
+    first_rows = _first_rows(config)
     weights = {
         "model.embed_tokens.weight": file.array("decoder/embeddings/weight"),
         "model.norm.weight": file.array("decoder/layer_norm/gamma"),
     }
     for number in range(config.num_hidden_layers):
         engine, name = f"decoder/layer_{number}", f"model.layers.{number}"
-        joined = file.array(f"{engine}/self_attention/linear_0/weight")
-        query, key, value = np.split(joined, [heads * size, (heads + groups) * size])
+        _, *starts = first_rows.values()
+        parts = np.split(file.array(f"{engine}/{_JOINED}/weight"), starts)
+        weights |= {f"{name}.{part}.weight": rows for part, rows in zip(first_rows, parts, strict=True)}
+        weights |= {f"{name}.{part}.weight": file.array(f"{engine}/{at}/weight") for part, at in _LINEAR.items()}
         weights |= {
-            f"{name}.self_attn.q_proj.weight": query,
-            f"{name}.self_attn.k_proj.weight": key,
-            f"{name}.self_attn.v_proj.weight": value,
-            f"{name}.self_attn.o_proj.weight": file.array(f"{engine}/self_attention/linear_1/weight"),
-            f"{name}.mlp.gate_proj.weight": file.array(f"{engine}/ffn/linear_0/weight"),
-            f"{name}.mlp.up_proj.weight": file.array(f"{engine}/ffn/linear_0_noact/weight"),
-            f"{name}.mlp.down_proj.weight": file.array(f"{engine}/ffn/linear_1/weight"),
             f"{name}.input_layernorm.weight": file.array(f"{engine}/self_attention/layer_norm/gamma"),
             f"{name}.post_attention_layernorm.weight": file.array(f"{engine}/ffn/layer_norm/gamma"),
         }
     return weights
 
 
-# Where the engine keeps each linear layer of a Llama block. It joins queries, keys and values in one weight.
-_LINEAR = {
-    "q_proj": "self_attention/linear_0",
-    "k_proj": "self_attention/linear_0",
-    "v_proj": "self_attention/linear_0",
-    "o_proj": "self_attention/linear_1",
-    "gate_proj": "ffn/linear_0",
-    "up_proj": "ffn/linear_0_noact",
-    "down_proj": "ffn/linear_1",
-}
+def _first_rows(config: Any) -> dict[str, int]:
+    """The first row of queries, keys and values in their joined weight."""
+    width, size = config.hidden_size, config.hidden_size // config.num_attention_heads
+    values = width + config.num_key_value_heads * size
+    return {"self_attn.q_proj": 0, "self_attn.k_proj": width, "self_attn.v_proj": values}
 
 
 def lora_changes(decoder: Any) -> Iterator[Change]:
@@ -125,10 +123,8 @@ def load_lora(decoder: Any, changes: Sequence[Change]) -> None:
 
 def _adapted_layers(decoder: Any) -> Iterator[tuple[str, int, Any]]:
     """Each linear layer with an adapter: its weight in the engine, its first row there, the layer."""
-    heads, groups = decoder.config.num_attention_heads, decoder.config.num_key_value_heads
-    size = decoder.config.hidden_size // heads
-    first_rows = {"k_proj": heads * size, "v_proj": (heads + groups) * size}
+    first_rows = _first_rows(decoder.config)
     for number, layer in enumerate(decoder.layers):
-        for name, module in (*layer.self_attn.named_children(), *layer.mlp.named_children()):
-            if name in _LINEAR and hasattr(module, "lora_A"):
-                yield f"layer_{number}/{_LINEAR[name]}", first_rows.get(name, 0), module
+        for name in (*first_rows, *_LINEAR):
+            if hasattr(module := layer.get_submodule(name), "lora_A"):
+                yield f"layer_{number}/{_LINEAR.get(name, _JOINED)}", first_rows.get(name, 0), module

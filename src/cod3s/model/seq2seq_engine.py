@@ -12,14 +12,7 @@ from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.encode.protocol import length_sorted_batches
 from cod3s.errors import BundleError
 from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_prefix_length
-from cod3s.model.prompted import (
-    Prompt,
-    PromptedDecoder,
-    can_prompt,
-    has_absolute_positions,
-    leading_token,
-    prompt_batches,
-)
+from cod3s.model.prompted import Prompt, PromptedDecoder, can_prompt, has_absolute_positions
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -59,15 +52,15 @@ class Seq2SeqEngine(CTranslate2Engine):
         self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
         """The same, but prefixes are read at once where that saves steps."""
-        found: dict[int, list[Hypothesis]] = {}
+        hypotheses: dict[int, list[Hypothesis]] = {}
         if self._reads_prompts and only is None and beam > 1:
             for (tag, most), rows in self._promptable(requests, max_tokens).items():
-                hypotheses = self._search_prompted([requests[row] for row in rows], tag, beam, most)
-                found.update(zip(rows, hypotheses, strict=True))
-        left = [row for row in range(len(requests)) if row not in found]
+                prompted = self._search_prompted([requests[row] for row in rows], tag, beam, most)
+                hypotheses.update(zip(rows, prompted, strict=True))
+        left = [row for row in range(len(requests)) if row not in hypotheses]
         written = super().search([requests[row] for row in left], beam=beam, max_tokens=max_tokens, only=only)
-        found.update(zip(left, written, strict=True))
-        return [found[row] for row in range(len(requests))]
+        hypotheses.update(zip(left, written, strict=True))
+        return [hypotheses[row] for row in range(len(requests))]
 
     def score(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
@@ -115,15 +108,15 @@ class Seq2SeqEngine(CTranslate2Engine):
         """The engine counts the prefix as written, so only requests with prefixes of equal length run together."""
         hypotheses: list[list[Hypothesis]] = [[] for _ in requests]
         for length, rows in rows_by_prefix_length(requests):
-            given = length - 1  # the engine does not count the tag
-            most = min(given + max_tokens, self._positions - 1)
+            forced = length - 1  # the engine does not count the tag
+            most = min(forced + max_tokens, self._positions - 1)
             lengths = {"max_decoding_length": most, "min_decoding_length": most if exactly else 0}
             alike = [requests[row] for row in rows]
             with self._explained("run"):
                 for row, result in zip(rows, self._translate(model, alike, {**options, **lengths}), strict=True):
                     pairs = zip(result.hypotheses, result.scores, strict=True)
                     hypotheses[row] = [
-                        self._hypothesis(names, score, given) for names, score in pairs if score > _DEAD
+                        self._hypothesis(names, score, forced) for names, score in pairs if score > _DEAD
                     ]
         return hypotheses
 
@@ -139,15 +132,14 @@ class Seq2SeqEngine(CTranslate2Engine):
     def _search_prompted(
         self, requests: Sequence[Request], tag: int, beam: int, max_tokens: int
     ) -> list[list[Hypothesis]]:
-        prompts = [Prompt(tuple(self._read_ids(request.source)), request.prefix) for request in requests]
+        prompts = [Prompt(tuple(self._reader.ids(request.source)), request.prefix) for request in requests]
         together = max(1, min(_BATCH_ROWS // beam, -(-len(requests) // self._threads)))
-        batches = prompt_batches(prompts, leading_token(self._vocabulary), together)
         with self._explained("run"):
             with self._prompting:
                 if tag not in self._prompted:
                     options: dict[str, Any] = {"threads": self._threads, "compute": self._compute}
                     self._prompted[tag] = PromptedDecoder(self._folder, self._vocabulary, tag, **options)
-            return self._prompted[tag].search(prompts, batches, beam=beam, max_tokens=max_tokens)
+            return self._prompted[tag].search(prompts, together=together, beam=beam, max_tokens=max_tokens)
 
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
         rows = max(options["beam_size"], options.get("num_hypotheses", 1))
@@ -161,19 +153,16 @@ class Seq2SeqEngine(CTranslate2Engine):
             **options,
         )
 
-    def _hypothesis(self, names: list[str], score: float, given: int) -> Hypothesis:
+    def _hypothesis(self, names: list[str], score: float, forced: int) -> Hypothesis:
         """The engine divides the sum by the number of all tokens it counts: prefix, text and end."""
         ids = [self._ids[name] for name in names]
         ended = bool(ids) and ids[-1] == self._end
         return Hypothesis(
-            tuple(ids[given:-1] if ended else ids[given:]), score * len(ids), max(1, len(ids) - given)
+            tuple(ids[forced:-1] if ended else ids[forced:]), score * len(ids), max(1, len(ids) - forced)
         )
 
     def _read(self, source: str | None) -> list[str]:
-        return [self._reader.tokens[number] for number in self._read_ids(source)]
-
-    def _read_ids(self, source: str | None) -> Sequence[int]:
-        return self._reader.nothing if source is None else self._reader.read(source)
+        return [self._reader.tokens[number] for number in self._reader.ids(source)]
 
 
 def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypothesis:

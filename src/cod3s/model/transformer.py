@@ -7,13 +7,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import existing_file
 from cod3s.model.shape import Shape
-from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.tokens.vocabulary import Vocabulary
 
 
 def quiet_transformers() -> Any:
@@ -64,19 +61,6 @@ def special_tokens(vocabulary: Vocabulary) -> dict[str, int]:
     }
 
 
-def bit_signs(tokens: SignatureTokens) -> npt.NDArray[np.float32]:
-    """For each token of `tokens.names()`, +1 or -1 for the bits that it writes, 0 elsewhere: (tokens, bits)."""
-    rows = []
-    start = 0
-    for width in tokens.groups:
-        for value in range(2**width):
-            row = np.zeros(tokens.bits, np.float32)
-            row[start : start + width] = [1 if value >> (width - 1 - bit) & 1 else -1 for bit in range(width)]
-            rows.append(row)
-        start += width
-    return np.array(rows)
-
-
 def load_weights(model: Any, folder: Path) -> None:
     """Give `model` the weights that were saved in `folder`, which must match it exactly."""
     path = existing_file(folder / "model.safetensors")
@@ -84,10 +68,8 @@ def load_weights(model: Any, folder: Path) -> None:
         missing, unknown = require("safetensors.torch", "train").load_model(model, path, strict=False)
     except (RuntimeError, require("safetensors", "train").SafetensorError) as error:
         missing, unknown = [str(error)], []
-    fixed = {
-        name for name, weights in model.named_parameters() if not weights.requires_grad
-    }  # positions, not saved
-    if unknown or set(missing) - fixed:
+    positions = {name for name, weights in model.named_parameters() if not weights.requires_grad}  # not saved
+    if unknown or set(missing) - positions:
         raise Cod3sError(
             f"the weights in {folder} do not fit this model", hint="use the same shape, roles and signature tokens"
         )

@@ -5,7 +5,6 @@ Slower than `Seq2SeqEngine`, but it needs no conversion. Needs the extra `train`
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -29,16 +28,6 @@ _WITHOUT_HABITS: dict[str, Any] = {
     "min_length": 0,
     "bad_words_ids": None,
 }
-
-
-@dataclass(frozen=True)
-class _OnlyTokens:
-    """A logits processor that allows these ids and forbids all others."""
-
-    ids: tuple[int, ...]
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
-        return forbid_others(scores, self.ids)
 
 
 def forbid_others(scores: Any, ids: Sequence[int]) -> Any:
@@ -75,7 +64,7 @@ class TransformersEngine:
         options: dict[str, Any] = {"num_beams": width, "length_penalty": 1.0, "do_sample": False}
         if only is not None:
             options |= {**_WITHOUT_HABITS, "min_new_tokens": max_tokens, "renormalize_logits": True}
-        restrictions = [] if only is None else [_OnlyTokens(tuple(only))]
+        restrictions = [] if only is None else [lambda _, scores: forbid_others(scores, only)]
         options |= {"max_new_tokens": max_tokens, "logits_processor": [*self._processors, *restrictions]}
         written: list[list[Hypothesis]] = [[] for _ in requests]
         for rows in _batches(requests, width):
@@ -182,13 +171,9 @@ class TransformersEngine:
             ).logits
 
     def _read(self, requests: Sequence[Request]) -> dict[str, Any]:
-        sources = [request.source for request in requests]
-        rows = [self._reader.nothing if source is None else self._reader.read(source) for source in sources]
+        rows = [self._reader.ids(request.source) for request in requests]
         mask = padded([[1] * len(row) for row in rows], 0)
-        return {
-            "input_ids": self._tensor(padded(rows, self._reader.pad)),
-            "attention_mask": self._tensor(mask),
-        }
+        return {"input_ids": self._tensor(padded(rows, self._reader.pad)), "attention_mask": self._tensor(mask)}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Any:
         return self._torch.tensor(rows, device=self._model.device)

@@ -5,9 +5,7 @@ pretrained model); the file is recognised by its content.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +15,6 @@ from cod3s.files.disk import existing_file
 _INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
 _LONE_I = re.compile(r"(?<![\w'’-])i(?![\w-])")
 _BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
-_BLOCK = 10_000  # texts tokenized together
 _RARE = "ꙮ"  # a character that no vocabulary is expected to have
 
 
@@ -49,15 +46,6 @@ def piece_names(tokenizer: Any) -> list[str]:
     """The names of a tokenizer's ids, in order; an id without a name gets a made-up one."""
     names = {number: name for name, number in tokenizer.get_vocab(with_added_tokens=True).items()}
     return [names.get(number, f"<unused:{number}>") for number in range(max(names) + 1)]
-
-
-def most_used(tokenizer: Any, texts: Iterable[str]) -> list[int]:
-    """The ids of the pieces that the texts use, most used first."""
-    used, stream = Counter[int](), iter(texts)
-    while block := list(islice(stream, _BLOCK)):
-        for encoding in tokenizer.encode_batch_fast(block, add_special_tokens=False):
-            used.update(encoding.ids)
-    return [number for number, _ in used.most_common()]
 
 
 class _SentencePieces:

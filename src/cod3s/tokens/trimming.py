@@ -1,14 +1,17 @@
 """Trim a byte-level BPE tokenizer to the pieces that a corpus uses; any text can still be read, byte by byte."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError
 from cod3s.files.disk import existing_file, read_json, write_json
-from cod3s.tokens.pieces import most_used
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN
 
+_BLOCK = 10_000  # texts tokenized together
 _LETTERS = {chr(number) for number in range(ord("!"), ord("~") + 1)}  # bytes that stand for themselves
 
 
@@ -46,17 +49,20 @@ def _with_prefix_space(pre_tokenizer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _most_used_names(content: dict[str, Any], texts: Iterable[str]) -> list[str]:
-    import json
-
+    """The pieces that the texts use, most used first."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(json.dumps(content))
+    used, stream = Counter[int](), iter(texts)
+    while block := list(islice(stream, _BLOCK)):
+        for encoding in tokenizer.encode_batch_fast(block, add_special_tokens=False):
+            used.update(encoding.ids)
     names = {number: name for name, number in content["model"]["vocab"].items()}
-    return [names[number] for number in most_used(tokenizer, texts) if number in names]
+    return [names[number] for number, _ in used.most_common() if number in names]
 
 
 def _closed_under_merges(
-    wanted: Iterable[str], merges: list[tuple[str, ...]], known: dict[str, int], size: int
+    names: Iterable[str], merges: list[tuple[str, ...]], known: dict[str, int], size: int
 ) -> list[str]:
     """Bytes, and wanted pieces with the pieces they are merged from: at most `size`, in the tokenizer's order."""
     parts = {"".join(merge): merge for merge in reversed(merges)}  # the first merge that makes a piece
@@ -66,12 +72,12 @@ def _closed_under_merges(
             f"the tokenizer has no piece for {' '.join(sorted(missing))}",
             hint="start from a model with a byte-level tokenizer",
         )
-    kept = set(single)
-    for name in wanted:
-        needed = set(_with_parts(name, parts)) - kept
-        if len(kept) + len(needed) <= size:
-            kept |= needed
-    return sorted(kept, key=known.__getitem__)
+    pieces = set(single)
+    for name in names:
+        needed = set(_with_parts(name, parts)) - pieces
+        if len(pieces) + len(needed) <= size:
+            pieces |= needed
+    return sorted(pieces, key=known.__getitem__)
 
 
 def _with_parts(name: str, parts: dict[str, tuple[str, ...]]) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Join text pieces, role tags and signature tokens, in this order, into a vocabulary."""
+"""The vocabulary of a decoder: text pieces, role tags and signature tokens, in this order."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 
@@ -38,8 +39,8 @@ class SignatureTokens:
     @property
     def groups(self) -> tuple[int, ...]:
         """The number of bits of each token, in order."""
-        whole, rest = divmod(self.bits, self.bits_per_token)
-        return (self.bits_per_token,) * whole + ((rest,) if rest else ())
+        step = self.bits_per_token
+        return tuple(min(step, self.bits - start) for start in range(0, self.bits, step))
 
     def names(self) -> list[str]:
         """All distinct signature tokens, by group and in counting order."""
@@ -55,11 +56,9 @@ class SignatureTokens:
     def split(self, signature: str) -> list[str]:
         """The tokens that write a signature."""
         from_text(signature, self.bits)
-        tokens, start = [], 0
-        for group, width in enumerate(self.groups):
-            tokens.append(self._name(group, signature[start : start + width]))
-            start += width
-        return tokens
+        step = self.bits_per_token
+        starts = range(0, self.bits, step)
+        return [self._name(group, signature[start : start + step]) for group, start in enumerate(starts)]
 
     def join(self, tokens: Sequence[str]) -> str:
         """The signature that the tokens write; other tokens, or another order, are an error."""
@@ -128,11 +127,9 @@ class Vocabulary:
 
 def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
     """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
-    import io
-
     import sentencepiece
 
-    model = io.BytesIO()
+    model = BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),

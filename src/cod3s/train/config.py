@@ -5,16 +5,12 @@ from functools import partial
 from typing import Any, Literal
 
 from cod3s.errors import UsageError
-from cod3s.files.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.model.shape import SHAPES
 from cod3s.options import check_options, find_name, option, seed_option, with_values
 
 DEFAULT_INIT = "default"
 """The bundle in the package, as the option `init` names it."""
-SHARED_ROLES = ("plain", "sentence", "inverse")
-"""Without `signature`: p(signature given source) is the beginning of p(signature + target given source), so one
-model that plays `sentence` plays both."""
 
 _model = partial(option, panel="The model")
 _signature = partial(option, panel="Signature tokens")
@@ -56,7 +52,8 @@ class TrainConfig:
         "shared", "One model for all roles, with a tag that says which one to play, or one per role and relation."
     )
     roles: tuple[str, ...] = _data(
-        SHARED_ROLES,
+        # A model that plays `sentence` also plays `signature`, which is the beginning of what it writes.
+        ("plain", "sentence", "inverse"),
         "The roles to learn, of plain, signature, sentence and inverse, each optionally followed by the share of "
         "the pairs that it sees per epoch: plain:0.5,sentence.",
     )
@@ -154,11 +151,6 @@ class TrainConfig:
     def record(self) -> dict[str, Any]:
         """The config as JSON holds it."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> "TrainConfig":
-        """The config that `record` gave."""
-        return parse_record(cls, record)
 
     def with_values(self, **values: Any) -> "TrainConfig":
         """The same config with some values changed; an unknown name is an error that suggests the nearest."""

@@ -49,18 +49,16 @@ def lesson(
     role learns how likely a target is by itself.
     """
     name, pairs = tag(relation, role), tables[relation]
-    read = None if hidden else pairs.read
-    match role:
-        case "plain":
-            return Lesson(name, read, None, (pairs.target,), share * pairs.shares)
-        case "signature":
-            return Lesson(name, read, None, (pairs.signature,), share * pairs.shares)
-        case "sentence":
-            return Lesson(name, read, None, (pairs.signature, pairs.target), share * pairs.shares)
-    other = tables.get(inverses.get(relation, ""))
-    if other is None:
+    if role == "inverse":
+        if (other := tables.get(inverses.get(relation, ""))) is not None:
+            return Lesson(name, None, other.source_signature, (other.target,), share * other.shares)
         return Lesson(name, None, pairs.signature, (pairs.source,), share * pairs.shares)
-    return Lesson(name, None, other.source_signature, (other.target,), share * other.shares)
+    written = {
+        "plain": (pairs.target,),
+        "signature": (pairs.signature,),
+        "sentence": (pairs.signature, pairs.target),
+    }
+    return Lesson(name, None if hidden else pairs.read, None, written[role], share * pairs.shares)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Examples:
     """Every pair of every lesson, lesson after lesson, by number."""
 
     def __init__(self, lessons: Sequence[Lesson], vocabulary: Vocabulary, nothing: list[int]) -> None:
-        self._lessons, self._words = list(lessons), vocabulary
+        self._lessons, self._words = lessons, vocabulary
         self._nothing = nothing  # what the encoder reads for an empty source
         self._starts = np.cumsum([0, *map(len, lessons)])
         self.lengths = np.concatenate([self._lengths(lesson) for lesson in lessons])

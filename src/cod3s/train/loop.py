@@ -4,11 +4,12 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cod3s.errors import Cod3sError, require
 from cod3s.files.disk import read_json
 from cod3s.model.transformer import quiet_transformers
+from cod3s.train.batches import TensorBatches
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
 from cod3s.train.run_folder import clear_disk_errors
@@ -19,17 +20,9 @@ Report = Callable[[int, int, float, float], None]
 """Called with step, last step, pairs per second and the newest loss."""
 
 
-class Batches(Protocol):
-    """A torch dataset whose items are whole batches, in the order in which they are taught."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int) -> dict[str, Any]: ...
-
-
 def fit(
     model: Any,
-    train: Batches,
+    train: TensorBatches,
     check: Callable[[Any], dict[str, float]],
     config: TrainConfig,
     folder: Path,
@@ -169,9 +162,9 @@ def _any_process(flag: bool, device: Any) -> bool:
     if _processes() == 1:
         return flag
     torch = require("torch", "train")
-    said = torch.tensor(int(flag), device=device)
-    torch.distributed.all_reduce(said, op=torch.distributed.ReduceOp.MAX)
-    return bool(said)
+    flags = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(flags, op=torch.distributed.ReduceOp.MAX)
+    return bool(flags)
 
 
 def _watch(

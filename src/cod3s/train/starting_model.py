@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cod3s.bundle import BundleFacts, is_bundle, open_vocabulary, read_facts
+from cod3s.bundle import is_bundle, open_vocabulary, read_facts
+from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
 from cod3s.model.causal import (
     Adaptation,
-    Sketches,
     Start,
     build_causal,
     map_hyperplanes,
@@ -58,14 +57,11 @@ class StartingModel:
 
     def _build_causal(self) -> Any:
         config = self.config
-        adaptation = Adaptation(
-            lora_rank=config.lora_rank, dropped_layers=config.dropped_layers, precision=config.precision
-        )
         connectives = [connective_pieces(self.vocabulary, template) for template in self.templates.values()]
         return build_causal(
             self._open_start(start_folder(config)),
             self.vocabulary,
-            adaptation,
+            Adaptation(config.lora_rank, config.dropped_layers, config.precision),
             seed=config.seed,
             tag_starts=[
                 connective[-1] if role != "inverse" and connective else None
@@ -79,29 +75,22 @@ class StartingModel:
         if not is_bundle(folder):
             return open_start(folder, self.vocabulary)
         facts = read_facts(folder)
-        names = {name for roles in facts.models.values() for name in roles.values()}
+        names = facts.model_names
         if len(names) > 1:
             raise Cod3sError(
                 f"the bundle {facts.name} has {len(names)} models, so it is not clear which one to start from",
                 hint="start from a bundle with one model for all roles",
             )
-        return reopen_start(
-            folder / "models" / names.pop(),
-            open_vocabulary(folder / "tokens.model", facts),
-            same_signatures=self._signs_like(folder, facts),
-        )
-
-    def _signs_like(self, folder: Path, facts: BundleFacts) -> bool:
-        """Whether a signature means the same in this run as in a bundle."""
-        known, (code, _) = open_vocabulary(folder / "tokens.model", facts).signature, load_code(folder / "code")
-        return (
+        known, (code, _) = open_vocabulary(folder / "tokens.model", facts), load_code(folder / "code")
+        same_signatures = (
             facts.encoder == self.encoder
-            and known == self.vocabulary.signature
+            and known.signature == self.vocabulary.signature
             and np.array_equal(code.planes, self.code.planes)
             and np.array_equal(code.thresholds, self.code.thresholds)
         )
+        return reopen_start(folder / "models" / names[0], known, same_signatures=same_signatures)
 
-    def _sketch(self, pieces: npt.NDArray[np.float32]) -> Sketches:
+    def _sketch(self, pieces: Vectors) -> tuple[Vectors, Vectors]:
         """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""
         signer = Signer(open_encoder(self.encoder), self.code)
         sample = self.targets[:: max(1, len(self.targets) // _SKETCH_TEXTS)]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 from time import monotonic
@@ -18,7 +19,7 @@ from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import load_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-from cod3s.train.batches import BatchStream
+from cod3s.train.batches import TensorBatches, example_batches, padding_share
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
 from cod3s.train.lessons import Examples, lesson
@@ -35,11 +36,10 @@ from cod3s.train.run_folder import (
     write_pieces,
 )
 from cod3s.train.starting_model import StartingModel
-from cod3s.train.tensors import TensorBatches, padding_share
 from cod3s.train.validate import majority_bit_accuracy, validate
 
-Splits = Mapping[tuple[str, str], Rows]
-"""The rows of each relation and split."""
+Splits = Mapping[str, Mapping[str, Rows]]
+"""The rows by split and relation."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,7 @@ class _Run:
         self._shape = SHAPES[config.shape]
         self._inverses = {name: relation.inverse for name, relation in manifest.relations.items()}
         rows: Splits = {
-            (relation, split): read_rows(corpus, relation, split).first(most)
-            for relation in manifest.relations
+            split: {relation: read_rows(corpus, relation, split).first(most) for relation in manifest.relations}
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
         _require_known_corpora(config, rows)
@@ -129,9 +128,12 @@ class _Run:
             templates,
             load_code(output / "code")[0],
             manifest.encoder or "",
-            [text for (_, split), part in rows.items() if split == "train" for text in part.target],
+            [text for part in rows["train"].values() for text in part.target],
         )
-        self._tables = self._encode(rows, readers)
+        self._tables = {
+            "train": self._encode(rows["train"], readers, config.corpora),
+            "dev": self._encode(rows["dev"], readers, {}),
+        }
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
@@ -140,6 +142,7 @@ class _Run:
             return figures
         batches = self._batches(member, "train", member.roles, self._config.epochs)
         held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
+        tables = [self._tables["train"][relation] for relation in member.relations]
         model = self._start.build(member.name)
         figures, finished = fit(
             model,
@@ -151,10 +154,11 @@ class _Run:
             clock=self._clock,
             resume=resume,
             report=report,
-            pairs_per_batch=self._pairs_per_batch(member, len(batches)),
+            # An epoch sees a pair in each role (or a share of them); all of these together count as one pair.
+            pairs_per_batch=sum(map(len, tables)) / batches.per_epoch,
         )
-        figures["padding"] = padding_share(batches, 100, self._vocabulary.pad)
-        if too_long := sum(self._tables[relation, "train"].too_long for relation in member.relations):
+        figures["padding"] = padding_share(batches, self._vocabulary.pad)
+        if too_long := sum(table.too_long for table in tables):
             figures["pairs_too_long"] = float(too_long)
         figures["majority_bit_accuracy"] = mean(
             self._majority[relation] for relation in member.relations if relation in self._majority
@@ -166,11 +170,6 @@ class _Run:
         self._processes.wait_for_everyone()
         return figures
 
-    def _pairs_per_batch(self, member: Member, batches: int) -> float:
-        """A pair is seen once per epoch in each role (or its share); all of these together count as one pair."""
-        pairs = sum(len(self._tables[relation, "train"]) for relation in member.relations)
-        return pairs * self._config.epochs / batches
-
     def _save(self, member: Member, model: Any, figures: dict[str, float]) -> None:
         folder = self._output / member.name
         with clear_disk_errors(folder), replaced_folder(folder / "model") as partial:
@@ -179,47 +178,33 @@ class _Run:
         write_json(folder / "figures.json", figures)
 
     def _batches(self, member: Member, split: str, roles: Sequence[str], epochs: int) -> TensorBatches:
-        tables = {relation: table for (relation, part), table in self._tables.items() if part == split}
+        tables, config = self._tables[split], self._config
+        played = [(relation, role) for relation in member.relations for role in roles]
         lessons = [
-            lesson(relation, role, tables, self._inverses, self._config.share(role) if split == "train" else 1.0)
-            for relation in member.relations
-            for role in roles
+            lesson(relation, role, tables, self._inverses, config.share(role) if split == "train" else 1.0)
+            for relation, role in played
         ]
-        if split == "train" and self._config.hidden:
+        if split == "train" and config.hidden:
             lessons += [
-                lesson(relation, role, tables, self._inverses, self._config.hidden, hidden=True)
-                for relation in member.relations
-                for role in roles
+                lesson(relation, role, tables, self._inverses, config.hidden, hidden=True)
+                for relation, role in played
                 if role in ("plain", "sentence")
             ]
         examples = Examples(lessons, self._vocabulary, self._reader.nothing)
         if not len(examples):
             reason, remedy = why_empty(self._manifest, member.relations[0], split)
             raise Cod3sError(f"the corpus has no {split} pairs: {reason}", hint=remedy)
-        stream = BatchStream(examples.lengths, examples.shares, self._config.batch_tokens, self._config.seed)
-        number = stream.batches_per_epoch() * epochs
-        return TensorBatches(
-            examples,
-            stream,
-            number,
-            pad_read=self._reader.pad,
-            pad_written=self._vocabulary.pad,
-            causal=self._shape.causal,
-        )
+        return example_batches(examples, config, epochs, reader=self._reader, pad=self._vocabulary.pad)
 
-    def _encode(self, rows: Splits, readers: Mapping[str, Reader]) -> dict[tuple[str, str], PairTable]:
-        """The pairs of each relation and split as token ids."""
+    def _encode(
+        self, rows: Mapping[str, Rows], readers: Mapping[str, Reader], corpora: Mapping[str, float]
+    ) -> dict[str, PairTable]:
+        """The pairs of each relation as token ids."""
         tables = {
-            (relation, split): PairTable(
-                part,
-                self._vocabulary,
-                readers[relation].read,
-                self._config.corpora if split == "train" else {},
-                self._shape.max_tokens,
-            )
-            for (relation, split), part in rows.items()
+            relation: PairTable(part, self._vocabulary, readers[relation].read, corpora, self._shape.max_tokens)
+            for relation, part in rows.items()
         }
-        for (relation, _), table in tables.items():
+        for relation, table in tables.items():
             if table.too_long and table.too_long == len(table):
                 raise Cod3sError(
                     f"every pair of {relation} is too long for the {self._shape.max_tokens} tokens of this shape",
@@ -229,7 +214,7 @@ class _Run:
 
 
 def _require_known_corpora(config: TrainConfig, rows: Splits) -> None:
-    known = {name for part in rows.values() for name in part.corpus}
+    known = {name for parts in rows.values() for part in parts.values() for name in part.corpus}
     for name in config.corpora:
         if name not in known:
             hint = did_you_mean(name, known) if any(known) else "its pairs do not say where they come from"
@@ -239,9 +224,9 @@ def _require_known_corpora(config: TrainConfig, rows: Splits) -> None:
 def _majority_by_relation(rows: Splits) -> dict[str, float]:
     """The share of bits that guessing gets right; a relation without pairs has nothing to guess."""
     return {
-        relation: majority_bit_accuracy(part.signature, rows[relation, "dev"].signature)
-        for (relation, split), part in rows.items()
-        if split == "train" and part.signature and rows[relation, "dev"].signature
+        relation: majority_bit_accuracy(part.signature, rows["dev"][relation].signature)
+        for relation, part in rows["train"].items()
+        if part.signature and rows["dev"][relation].signature
     }
 
 
@@ -249,8 +234,8 @@ def _open_vocabulary(output: Path, config: TrainConfig, manifest: Manifest, rows
     """The run's vocabulary; its text pieces are written first if they are not there yet."""
     pieces = output / PIECES
     if not pieces.exists():
-        taught = [part for (_, split), part in rows.items() if split == "train"]
-        texts = (text for part in taught for column in (part.source, part.target) for text in column)
-        write_pieces(config, texts, output, [relation.template for relation in manifest.relations.values()])
+        columns = (column for part in rows["train"].values() for column in (part.source, part.target))
+        templates = [relation.template for relation in manifest.relations.values()]
+        write_pieces(config, chain.from_iterable(columns), output, templates)
     signature = SignatureTokens(manifest.config.bits, config.bits_per_token, config.positional)
     return Vocabulary(pieces, all_tags(dict.fromkeys(manifest.relations, config.roles)), signature)

@@ -3,16 +3,17 @@
 Losses are in nats per token, with text and signature apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cod3s.errors import require
+from cod3s.signatures import from_text
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.train.batches import TensorBatches
 from cod3s.train.lessons import IGNORED
-from cod3s.train.tensors import TensorBatches
 
 
 def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabulary) -> dict[str, float]:
@@ -21,28 +22,30 @@ def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabul
     Bits are judged token by token, given the true tokens before: the likeliest signature token counts.
     `loss` is the mean over all tokens that the roles write.
     """
-    torch = require("torch", "train")
-    was_training = model.training
-    model.eval()
     counts = _Counts(vocabulary)
-    with torch.no_grad():
+    with not_learning(model):
         for role, batches in held_out.items():
             for number in range(len(batches)):
                 batch = {name: tensor.to(model.device) for name, tensor in batches[number].items()}
                 labels = batch.pop("labels")
                 counts.add(role, model(**batch).logits, labels)
-    model.train(was_training)
     return counts.figures()
+
+
+@contextmanager
+def not_learning(model: Any) -> Iterator[None]:
+    """Run the model without dropout and gradients, as it is used."""
+    was_training = model.training
+    model.eval()
+    with require("torch", "train").no_grad():
+        yield
+    model.train(was_training)
 
 
 def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> float:
     """The share of held-out bits that equal the more common bit there in `train`: what guessing gets."""
-
-    def bits(signatures: Sequence[str]) -> npt.NDArray[np.bool_]:
-        rows: npt.NDArray[np.bool_] = np.array([list(signature) for signature in signatures]) == "1"
-        return rows
-
-    return float((bits(held_out) == (bits(train).mean(axis=0) > 0.5)).mean())
+    usual = np.mean([from_text(signature) for signature in train], axis=0) > 0.5
+    return float(np.mean([from_text(signature) == usual for signature in held_out]))
 
 
 class _Counts:
@@ -62,10 +65,11 @@ class _Counts:
         text = (labels != IGNORED) & ~signature
         self._sum(f"{role}_text_loss", loss[text].sum(), text.sum())
         self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
-        wanted = labels[signature] - self._first
+        true = labels[signature] - self._first
         guessed = logits[signature][:, self._first :].argmax(dim=-1)
-        right, bits = self._compare(guessed.tolist(), wanted.tolist())
-        self._sum(f"{role}_bit_accuracy", right, bits)
+        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed.tolist(), true.tolist(), strict=True)]
+        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
+        self._sum(f"{role}_bit_accuracy", right, sum(len(b) for _, b in pairs))
 
     def figures(self) -> dict[str, float]:
         means = {name: value / count for name, (value, count) in self._sums.items() if count}
@@ -76,8 +80,3 @@ class _Counts:
         sums = self._sums.setdefault(name, [0.0, 0.0])
         sums[0] += float(value)
         sums[1] += float(count)
-
-    def _compare(self, guessed: list[int], wanted: list[int]) -> tuple[int, int]:
-        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed, wanted, strict=True)]
-        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
-        return right, sum(len(b) for _, b in pairs)
