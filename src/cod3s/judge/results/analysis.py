@@ -25,11 +25,10 @@ Values = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
-class SystemFigures:
-    """A system on a relation: its figures, and the number of sources behind each."""
+class SystemFigure(Figure):
+    """A figure of a system on a relation, and the number of sources behind it."""
 
-    figures: Mapping[str, Figure]
-    sources: Mapping[str, int]
+    sources: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Results:
     ratings: int
     raters_per_item: Mapping[int, int]  # number of raters → number of items
     most_answers: int  # rated answers per source, at most: the figures' labels follow it
-    systems: Mapping[str, Mapping[str, SystemFigures]]  # relation → system
+    systems: Mapping[str, Mapping[str, Mapping[str, SystemFigure]]]  # relation → system → figure
     gold: Mapping[str, Mapping[str, GoldFigure]]  # relation → label
     comparisons: Mapping[str, Mapping[str, list[Comparison]]]  # relation → figure
     agreement: Mapping[str, Agreement]  # all, answers, gold
@@ -57,18 +56,6 @@ class Results:
         """Effects before causes, as in the paper; then others by name."""
         return in_paper_order(sorted({*self.systems, *self.gold}))
 
-    def record(self) -> dict[str, Any]:
-        """The results as in metrics.json."""
-        record = asdict(self)
-        for systems in record["systems"].values():
-            for system, figures in systems.items():
-                systems[system] = {
-                    name: {**figure, "sources": figures["sources"][name]}
-                    for name, figure in figures["figures"].items()
-                }
-        record["raters_per_item"] = {str(raters): items for raters, items in self.raters_per_item.items()}
-        return record
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -76,9 +63,9 @@ class Analysis:
 
     settings: Mapping[str, Any]
     simulated: bool
-    raters: tuple[RaterReport, ...]
     results: Results
     everyone: Results
+    raters: tuple[RaterReport, ...]
 
     @property
     def excluded(self) -> list[RaterReport]:
@@ -86,15 +73,7 @@ class Analysis:
 
     def record(self) -> dict[str, Any]:
         """The content of metrics.json."""
-        record: dict[str, Any] = rounded(
-            {
-                "settings": dict(self.settings),
-                "simulated": self.simulated,
-                "results": self.results.record(),
-                "everyone": self.everyone.record(),
-                "raters": [asdict(rater) for rater in self.raters],
-            }
-        )
+        record: dict[str, Any] = rounded(asdict(self))
         return record
 
 
@@ -119,7 +98,7 @@ def analyse(
     reports = report_raters(ordered, by_id, study.exclusion, names)
     kept = [rating for rating in ordered if not reports[rating.rater].excluded]
     results, everyone = (_results(study, items, group, seed) for group in (kept, ordered))
-    return Analysis(_settings(study, seed), simulated, tuple(reports.values()), results, everyone)
+    return Analysis(_settings(study, seed), simulated, results, everyone, tuple(reports.values()))
 
 
 def _check_known(ratings: Iterable[Rating], items: Mapping[str, Item]) -> None:
@@ -201,9 +180,11 @@ def _compare(values: Values) -> dict[str, list[Comparison]]:
 
 def _summary(
     system: str, values: Mapping[str, Mapping[str, float]], comparisons: Mapping[str, list[Comparison]], seed: int
-) -> SystemFigures:
-    figures = {name: figure_of(system, by_source, comparisons[name], seed) for name, by_source in values.items()}
-    return SystemFigures(figures, {name: len(by_source) for name, by_source in values.items()})
+) -> dict[str, SystemFigure]:
+    return {
+        name: SystemFigure(**vars(figure_of(system, by_source, comparisons[name], seed)), sources=len(by_source))
+        for name, by_source in values.items()
+    }
 
 
 def _gold(

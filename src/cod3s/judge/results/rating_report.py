@@ -86,21 +86,11 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     panels = figure.subplots(1, len(relations), squeeze=False)[0]
     for axes, relation in zip(panels, relations, strict=True):
         _panel(axes, results, relation, top)
-    measured = {
-        name for by_name in results.systems.values() for system in by_name.values() for name in system.figures
-    }
-    shown = [name for name in MARKS if name in measured]
+    measured = {name for systems in results.systems.values() for figures in systems.values() for name in figures}
     labels = figure_labels(results.most_answers)
-    handles = [_handle(name, labels[name]) for name in shown]
-    if handles:
-        figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=len(handles),
-            frameon=False,
-            labelcolor=INK,
-            fontsize=9,
-        )
+    if handles := [_handle(name, labels[name]) for name in MARKS if name in measured]:
+        place = "outside lower center"
+        figure.legend(handles=handles, loc=place, ncols=len(handles), frameon=False, labelcolor=INK, fontsize=9)
     if banner:
         figure.suptitle(banner, color="#a3201d", fontweight="bold")
     return figure
@@ -118,11 +108,10 @@ def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
     axes.set_xlim(-0.1, top + 0.1)
     for label, gold in results.gold.get(relation, {}).items():
         _band(axes, gold, *_BANDS[label])
-    systems = list(results.systems.get(relation, {}))
+    systems = results.systems.get(relation, {})
     axes.set_yticks(range(len(systems)), systems)
     axes.set_ylim(len(systems) - 0.4, -0.6)
-    for row, system in enumerate(systems):
-        figures = results.systems[relation][system].figures
+    for row, figures in enumerate(systems.values()):
         shown = [name for name in MARKS if name in figures]
         for number, name in enumerate(shown):
             score, (colour, mark) = figures[name], MARKS[name]
@@ -135,16 +124,8 @@ def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
 def _band(axes: Any, gold: GoldFigure, colour: str, name: str) -> None:
     axes.axvspan(gold.low, gold.high, color=colour, alpha=0.18, linewidth=0)
     axes.axvline(gold.mean, color=colour, linewidth=1.2, linestyle="--")
-    axes.annotate(
-        name,
-        (gold.mean, 1),
-        xycoords=("data", "axes fraction"),
-        xytext=(0, 4),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        color=colour,
-    )
+    above = {"xycoords": ("data", "axes fraction"), "xytext": (0, 4), "textcoords": "offset points"}
+    axes.annotate(name, (gold.mean, 1), **above, ha="center", fontsize=8, color=colour)
 
 
 def _handle(name: str, label: str) -> Any:
