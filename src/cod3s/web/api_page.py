@@ -52,16 +52,11 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     required = set(body.get("required", ()))
     rows = [
-        (
-            parameter["name"],
-            parameter["schema"],
-            parameter.get("description", ""),
-            parameter.get("required", False),
-        )
+        _table_row(parameter["name"], parameter["schema"], parameter.get("description", ""), parameter["required"])
         for parameter in route.get("parameters", ())
     ]
     rows += [
-        (name, schema, schema.get("description", ""), name in required)
+        _table_row(name, schema, schema.get("description", ""), name in required)
         for name, schema in body.get("properties", {}).items()
     ]
     statuses = "".join(
@@ -71,7 +66,7 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     about = "".join(f"<p>{_marked(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
     return (
         f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>{about}"
-        f"{_table(rows) if rows else ''}<ul>{statuses}</ul>{_form(path, method, route, body)}</section>"
+        f"{_table(rows)}<ul>{statuses}</ul>{_form(path, method, route, body)}</section>"
     )
 
 
@@ -109,14 +104,17 @@ def _first_value(schema: dict[str, Any]) -> Any:
     return next(iter(schema.get("enum", [])), schema.get("const", "0" * int(bits[1]) if bits else ""))
 
 
-def _table(rows: list[tuple[str, dict[str, Any], str, bool]]) -> str:
-    lines = "".join(
-        f"<tr><th scope=row><code>{escape(name)}</code>{'' if not needed else ' (required)'}</th>"
+def _table_row(name: str, schema: dict[str, Any], about: str, required: bool) -> str:
+    return (
+        f"<tr><th scope=row><code>{escape(name)}</code>{' (required)' if required else ''}</th>"
         f"<td>{escape(_kind(schema))}</td><td>{escape(about)}</td></tr>"
-        for name, schema, about, needed in rows
     )
+
+
+def _table(rows: list[str]) -> str:
     head = "<tr><th scope=col>field</th><th scope=col>type</th><th scope=col>meaning</th></tr>"
-    return f"<div class=wide><table><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<div class=wide>{table}</div>" if rows else ""
 
 
 def _kind(schema: dict[str, Any]) -> str:
