@@ -71,7 +71,7 @@ export class Form {
 
   relation() {
     const name = document.querySelector("[name=relation]:checked").value;
-    return this.info.relations.find((one) => one.name === name);
+    return this.info.relations.find((relation) => relation.name === name);
   }
 
   /** What the form says now; `asked` is not in the form. */
