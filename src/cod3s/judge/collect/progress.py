@@ -5,13 +5,14 @@ The analysis with intervals and tests is `cod3s judge analyse`.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
 from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.results.raters import RaterReport, report_raters
 from cod3s.judge.study.folder import CHECK, Item, Rating, Study
+
+_SHOWN = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reasons")  # of each rater's report
 
 
 def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[str, Any]:
@@ -38,23 +39,20 @@ def _raters(study: Study, items: dict[str, Item], store: Store, ratings: list[Ra
     raters = store.raters()
     reports = report_raters(ratings, items, study.exclusion, {rater.id: rater.id for rater in raters})
     last = {rating.rater: rating.at for rating in sorted(ratings, key=lambda rating: rating.at)}
-    return [
-        {
-            "name": rater.name or rater.external or rater.id,
-            "origin": rater.origin,
-            "joined": rater.created,
-            "last": last.get(rater.id, ""),
-            "finished": rater.finished,
-            **_worked(reports.get(rater.id)),
-        }
-        for rater in raters
-    ]
-
-
-def _worked(report: RaterReport | None) -> dict[str, Any]:
-    names = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reasons")
-    values = asdict(report) if report else {"ratings": 0, "checks": 0, "failed_checks": 0, "reasons": ()}
-    return {name: values.get(name) for name in names}
+    rows = []
+    for rater in raters:
+        report = reports.get(rater.id, RaterReport(rater.id))
+        rows.append(
+            {
+                "name": rater.name or rater.external or rater.id,
+                "origin": rater.origin,
+                "joined": rater.created,
+                "last": last.get(rater.id, ""),
+                "finished": rater.finished,
+                **{name: getattr(report, name) for name in _SHOWN},
+            }
+        )
+    return rows
 
 
 def _means(items: dict[str, Item], ratings: list[Rating]) -> list[dict[str, Any]]:

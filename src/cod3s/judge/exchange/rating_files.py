@@ -74,13 +74,13 @@ def read_ratings(path: Path) -> Iterator[Incoming | BadRow]:
         table = Table(stream, str(path), kind_of(path) or "csv")
         fields = [table.field(name) for name in ("rater", "item", "score")]
         timed = table.kind == "jsonl" or "seconds" in table.header
-        time = table.field("seconds") if timed else None
+        time = table.field("seconds") if timed else lambda _row: 0.0  # unknown
         for row in table:
             location = f"line {row.line}"
             rater, item, score = ("" if (value := field(row)) is None else str(value).strip() for field in fields)
             try:
-                seconds = float((time(row) if time else 0) or 0)
+                seconds = float(time(row) or 0)
             except (ValueError, TypeError, OverflowError):
-                yield BadRow(location, f"{time(row) if time else ''!r} is not a time in seconds")
+                yield BadRow(location, f"{time(row)!r} is not a time in seconds")
                 continue
             yield Incoming(location, rater, item, score, seconds)

@@ -89,8 +89,14 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     measured = {name for systems in results.systems.values() for figures in systems.values() for name in figures}
     labels = figure_labels(results.most_answers)
     if handles := [_handle(name, labels[name]) for name in MARKS if name in measured]:
-        place = "outside lower center"
-        figure.legend(handles=handles, loc=place, ncols=len(handles), frameon=False, labelcolor=INK, fontsize=9)
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=len(handles),
+            frameon=False,
+            labelcolor=INK,
+            fontsize=9,
+        )
     if banner:
         figure.suptitle(banner, color="#a3201d", fontweight="bold")
     return figure
@@ -124,8 +130,16 @@ def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
 def _band(axes: Any, gold: GoldFigure, colour: str, name: str) -> None:
     axes.axvspan(gold.low, gold.high, color=colour, alpha=0.18, linewidth=0)
     axes.axvline(gold.mean, color=colour, linewidth=1.2, linestyle="--")
-    above = {"xycoords": ("data", "axes fraction"), "xytext": (0, 4), "textcoords": "offset points"}
-    axes.annotate(name, (gold.mean, 1), **above, ha="center", fontsize=8, color=colour)
+    axes.annotate(
+        name,
+        (gold.mean, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8,
+        color=colour,
+    )
 
 
 def _handle(name: str, label: str) -> Any:
