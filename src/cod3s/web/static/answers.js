@@ -1,6 +1,6 @@
 /** The list of answers: a card for each bin, in the order of their numbers, those that were asked for last.
  *
- * It makes no requests: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onStress`, `fetchBin`).
+ * It makes no requests: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onHighlight`, `fetchBin`).
  */
 
 import { make } from "./dom.js";
@@ -88,7 +88,7 @@ export class AnswerList {
     element?.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
   }
 
-  stress(signature) {
+  highlight(signature) {
     for (const { bin, element } of this.cards) element.classList.toggle("hot", bin.signature === signature);
   }
 
@@ -96,8 +96,8 @@ export class AnswerList {
 
   listen(card) {
     const { element, bin } = card;
-    for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => this.callbacks.onStress(bin.signature));
-    for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, () => this.callbacks.onStress(null));
+    for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => this.callbacks.onHighlight(bin.signature));
+    for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, () => this.callbacks.onHighlight(null));
   }
 
   renumber() {
@@ -129,7 +129,7 @@ export class AnswerList {
     return answers.map(({ text }, index) => make("p", { class: "answer" }, make("span", { class: "text", text }), index ? null : badge));
   }
 
-  /** What the bin is like; nothing if that would tell nothing about the answer. */
+  /** What the bin is like, if that tells something about the answer. */
   binLine({ caption }) {
     return caption ? make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: caption })) : null;
   }

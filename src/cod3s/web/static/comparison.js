@@ -1,4 +1,4 @@
-/** The column beside the answers: what plain beam search gives, and how many answers of each mean something different. */
+/** The column beside the answers: those of plain beam search, and how many of each mean something different. */
 
 import { byId, make, say } from "./dom.js";
 import { score, thresholdWords, verdictWords } from "./words.js";

@@ -1,4 +1,4 @@
-/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar true. */
+/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar up to date. */
 
 import { AnswerList } from "./answers.js";
 import { Trouble, fetchBin, fetchComparison, fetchInfo, fetchMap, streamAnswers, troubleOf } from "./api.js";
@@ -11,7 +11,7 @@ import { unwarn, warn } from "./notice.js";
 import { readState, requestBody, writeState } from "./state.js";
 import { asCsv, download } from "./take.js";
 import { Waiting } from "./waiting.js";
-import { emptyWords, heading, introWords, progressWords } from "./words.js";
+import { emptyWords, fillTemplate, introWords, progressWords } from "./words.js";
 
 const SETTLE = 500; // milliseconds that a slider must rest before its change is asked for
 
@@ -32,12 +32,13 @@ class Explorer {
       onAsk: (bin) => this.askFor(bin),
       onCopy: (text, button) => this.copied(text, button),
       onRemove: (signature) => this.forget(signature),
-      onStress: (signature) => this.map.stress(signature),
+      onHighlight: (signature) => this.map.highlight(signature),
       fetchBin: (signature) => fetchBin(signature, this.state.relation),
     });
     this.map = new MeaningMap(byId("map"), byId("map-speech"), {
       onAsk: (bin) => this.askFor(bin),
-      onMark: (signature, { chosen }) => (chosen ? this.list.goTo(signature) : this.list.stress(signature)),
+      onChoose: (signature) => this.list.goTo(signature),
+      onHover: (signature) => this.list.highlight(signature),
     });
     this.comparison = new Comparison();
     this.waiting = new Waiting();
@@ -82,7 +83,7 @@ class Explorer {
     this.run();
   }
 
-  /** A moved slider runs again what has run before, once it rests. */
+  /** A moved slider runs the last question again, once it rests. */
   changeSettings() {
     clearTimeout(this.resting);
     if (this.state.text) this.resting = setTimeout(() => this.submit(), SETTLE);
@@ -129,7 +130,7 @@ class Explorer {
     }
     this.state.asked.push(signature);
     history.replaceState(null, "", writeState(this.state));
-    this.writeFrom([{ signature, count, medoid }]);
+    this.writeFrom({ signature, count, medoid });
   }
 
   forget(signature) {
@@ -148,7 +149,8 @@ class Explorer {
     this.wipe();
     clearTimeout(this.resting);
     const state = this.state;
-    byId("answers-title").textContent = heading(this.template(), state.text);
+    const { template } = this.info.relations.find(({ name }) => name === state.relation);
+    byId("answers-title").textContent = fillTemplate(template, state.text, "…");
     document.title = `${state.text} – cod3s explorer`;
     await this.working(async (signal) => {
       if (state.compare) this.comparison.wait();
@@ -173,13 +175,12 @@ class Explorer {
     if (missing.length) await this.stream({ ...requestBody(this.state), signatures: missing, k: missing.length }, { signal, asked: true });
   }
 
-  writeFrom(bins) {
-    const signatures = bins.map((bin) => bin.signature);
-    this.list.expect(bins, { asked: true });
+  writeFrom(bin) {
+    this.list.expect([bin], { asked: true });
     this.refresh();
-    this.list.goTo(signatures[0]);
-    const body = { ...requestBody(this.state), signatures, k: signatures.length };
-    return this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bins));
+    this.list.goTo(bin.signature);
+    const body = { ...requestBody(this.state), signatures: [bin.signature], k: 1 };
+    this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bin));
   }
 
   async stream(body, { signal, asked }) {
@@ -273,10 +274,6 @@ class Explorer {
   showRemarks({ remarks }) {
     byId("remarks").replaceChildren(...remarks.map((text) => make("li", { text })));
     byId("remarks").hidden = !remarks.length;
-  }
-
-  template() {
-    return this.info.relations.find(({ name }) => name === this.state.relation).template;
   }
 
   // Copies and files
