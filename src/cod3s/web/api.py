@@ -39,8 +39,7 @@ def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: Bund
     """All routes of the API."""
     router = APIRouter()
     _add_answers(router, explorer, queue, limits, facts)
-    _add_bins(router, explorer, facts)
-    _add_facts(router, explorer, queue)
+    _add_facts(router, explorer, queue, facts)
     return router
 
 
@@ -82,7 +81,8 @@ def _add_answers(
         return _unless_gone(await queue.finish(explorer.select(body), request.receive))
 
 
-def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None:
+def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue, facts: BundleFacts) -> None:
+    """The routes that are answered at once."""
     of_relation = Query(
         description="The relation whose bins are meant.", json_schema_extra={"enum": [*facts.models]}
     )
@@ -103,8 +103,6 @@ def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None
         """A map of the populated bins: neighbours mean similar things; x and y go from 0 to 1."""
         return explorer.map(relation, limit)
 
-
-def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
     @router.get("/api/info")
     def info() -> Info:
         """What is served, and what clients may ask for."""

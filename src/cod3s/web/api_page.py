@@ -14,6 +14,7 @@ _EXAMPLES: dict[str, Any] = {
     "k": 2,
 }
 """What the forms hold at first, for fields of these names."""
+_BOUNDS = {"maxLength": "at most {} characters", "maxItems": "at most {}", "pattern": "like {}"}
 
 
 def api_page_routes(app: FastAPI) -> APIRouter:
@@ -130,14 +131,9 @@ def _kind(schema: dict[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if high is not None:
         parts.append(f"{_number(low)} to {_number(high)}" if low is not None else f"at most {_number(high)}")
-    if "maxLength" in schema:
-        parts.append(f"at most {schema['maxLength']} characters")
-    if "maxItems" in schema:
-        parts.append(f"at most {schema['maxItems']}")
+    parts += [words.format(schema[name]) for name, words in _BOUNDS.items() if name in schema]
     if "items" in schema:
         parts.append(f"each {_kind(schema['items'])}")
-    if "pattern" in schema:
-        parts.append(f"like {schema['pattern']}")
     if schema.get("default") is not None:
         parts.append(f"default {schema['default']}")
     return ", ".join(parts)

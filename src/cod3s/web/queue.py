@@ -131,8 +131,8 @@ async def while_connected(receive: Receive, work: Callable[[], Awaitable[Result]
 class JsonLines(Response):
     """Sends each event of the work as a line of JSON, as soon as it is made.
 
-    The first byte is sent after the request had its turn, so a refusal still has a status of its own; later errors
-    are sent as a line.
+    The first byte is sent once the request has its turn, so that a refusal can still have its own status. Later
+    errors are sent as a line.
     """
 
     media_type = "application/x-ndjson"

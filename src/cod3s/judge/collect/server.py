@@ -73,9 +73,8 @@ class Score(BaseModel, extra="forbid"):
     given: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> ASGIApp:
+def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions) -> ASGIApp:
     """The study as an ASGI application."""
-    options = options or ServerOptions()
     app = FastAPI(title="cod3s judge", docs_url=None, redoc_url=None, openapi_url=None)
     service = RatingService(study, items, store)
     add_error_handlers(app)
@@ -89,12 +88,7 @@ def create_app(study: Study, items: list[Item], store: Store, options: ServerOpt
 
 
 def serve_study(
-    folder: Path,
-    *,
-    port: int,
-    options: ServerOptions,
-    database: str = "",
-    announce: Callable[[str], None] = lambda _address: None,
+    folder: Path, *, port: int, options: ServerOptions, database: str, announce: Callable[[str], None]
 ) -> None:
     """Serve the study in `folder` until ctrl-C; `announce` gets the address once the port is open."""
     study, items = read_study(folder), read_items(folder)

@@ -43,7 +43,8 @@ def write_report(folder: Path, analysis: Analysis) -> Path:
     title = f"Human plausibility: {analysis.settings['study']}"
     figure = draw(analysis.results, int(analysis.settings["scale"].split("–")[1]), banner)
     write_json(folder / METRICS, analysis.record())
-    write_png(figure, folder / FIGURE)
+    with replaced_file(folder / FIGURE) as partial:
+        figure.savefig(partial, format="png", dpi=130, facecolor="white", metadata={"Software": None})
     line = report_line(analysis)
     head = [f"# {title}\n", *([f"**{banner}**\n"] if banner else [])]
     write_text(folder / TABLES, "\n".join([*head, *map(markdown, tables), f"{line}\n"]))
@@ -100,12 +101,6 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     if banner:
         figure.suptitle(banner, color="#a3201d", fontweight="bold")
     return figure
-
-
-def write_png(figure: Any, path: Path) -> None:
-    """Write the plot on white; the same plot gives the same bytes."""
-    with replaced_file(path) as partial:
-        figure.savefig(partial, format="png", dpi=130, facecolor="white", metadata={"Software": None})
 
 
 def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
