@@ -15,13 +15,14 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".
 def page_routes(folder: Path, pages: Mapping[str, str]) -> APIRouter:
     """`/static/NAME` for the files in `folder` and the shared ones, and `pages` (path → file) at their paths."""
     router = APIRouter(include_in_schema=False)
-    files = {file.name: file for room in (_SHARED, folder) for file in room.iterdir() if file.suffix in _TYPES}
-    contents = {name: file.read_bytes() for name, file in files.items()}
+    files = [file for room in (_SHARED, folder) for file in room.iterdir() if file.suffix in _TYPES]
+    contents = {file.name: (file.read_bytes(), _TYPES[file.suffix]) for file in files}
 
     def send(name: str) -> Response:
-        if name not in files:
+        if name not in contents:
             raise HTTPException(404)
-        return Response(contents[name], media_type=_TYPES[files[name].suffix])
+        content, media_type = contents[name]
+        return Response(content, media_type=media_type)
 
     for path, name in pages.items():
         router.get(path)(partial(send, name))

@@ -73,6 +73,14 @@ class Score(BaseModel, extra="forbid"):
     given: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
+def _token(authorization: Annotated[str, Header()] = "") -> str:
+    kind, _, token = authorization.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+Token = Annotated[str, Depends(_token)]
+
+
 def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions) -> ASGIApp:
     """The study as an ASGI application."""
     app = FastAPI(title="cod3s judge", docs_url=None, redoc_url=None, openapi_url=None)
@@ -121,8 +129,8 @@ class Throttle:
 def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) -> None:
     throttle = Throttle(options.joins_per_minute)
 
-    def link_owner(authorization: Annotated[str, Header()] = "") -> Rater:
-        rater = service.rater(_token(authorization))
+    def link_owner(token: Token) -> Rater:
+        rater = service.rater(token)
         if rater is None:
             raise RefusedError(401, "this link does not belong to the study")
         return rater
@@ -165,11 +173,11 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:
-    def administrator(authorization: Annotated[str, Header()] = "") -> None:
-        if not matches(_token(authorization), token_hash):
+    def require_administrator(token: Token) -> None:
+        if not matches(token, token_hash):
             raise RefusedError(401, "this needs the study's admin token")
 
-    allowed = [Depends(administrator)]
+    allowed = [Depends(require_administrator)]
 
     @app.get("/api/admin/progress", dependencies=allowed)
     def progress() -> dict[str, Any]:
@@ -181,11 +189,6 @@ def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, toke
             {name: getattr(rating, name) for name in ("rater", "item", "score", "seconds", "at", "revision")}
             for rating in store.ratings()
         ]
-
-
-def _token(authorization: str) -> str:
-    kind, _, token = authorization.partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
 
 
 async def _database_failed(_request: Request, _error: Exception) -> Response:

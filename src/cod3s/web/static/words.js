@@ -75,7 +75,7 @@ export const verdictWords = (distinct, all) => `${plural(distinct, "distinct mea
 export const thresholdWords = (threshold) =>
   `Two answers count as one when their full statements are within ${threshold} of each other (cosine distance).`;
 
-export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, gives the search more room.";
+export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, give the search more room.";
 
 export const introWords =
   "Answers appear here, each from a different region of meaning, and light up on the map.";
