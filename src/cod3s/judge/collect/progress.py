@@ -17,9 +17,9 @@ _SHOWN = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reaso
 
 def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[str, Any]:
     """The counts of a running study as JSON values."""
-    ratings, known = store.ratings(), {item.id: item for item in items}
+    ratings, by_id = store.ratings(), {item.id: item for item in items}
     rated = [item for item in items if item.kind != CHECK]
-    load = Counter(rating.item for rating in ratings if known[rating.item].kind != CHECK)
+    load = Counter(rating.item for rating in ratings if by_id[rating.item].kind != CHECK)
     wanted = len(rated) * study.raters_per_item
     return {
         "name": study.name,
@@ -30,8 +30,8 @@ def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[st
         "wanted": wanted,
         "done": sum(min(load[item.id], study.raters_per_item) for item in rated) / wanted if wanted else 1.0,
         "coverage": dict(sorted(Counter(load[item.id] for item in rated).items())),
-        "raters": _raters(study, known, store, ratings),
-        "means": _means(known, ratings),
+        "raters": _raters(study, by_id, store, ratings),
+        "means": _means(by_id, ratings),
     }
 
 

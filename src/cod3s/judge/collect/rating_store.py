@@ -89,9 +89,9 @@ class Store:
 
     def rater_of(self, token_hash: str) -> Rater | None:
         """The rater whose token has this hash. Looking up a hash leaks nothing about the token through timing."""
-        wanted = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
+        query = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
         with self._database.reading() as connection:
-            row = connection.execute(wanted).mappings().first()
+            row = connection.execute(query).mappings().first()
         return None if row is None else _rater(row)
 
     def raters(self) -> list[Rater]:
@@ -153,16 +153,16 @@ class Store:
     def ratings(self, *, every_revision: bool = False) -> list[Rating]:
         """The latest rating of each rater for each item, or every revision; ordered by rater and item."""
         table = HISTORY if every_revision else RATINGS
-        wanted = select(table).order_by(table.c.rater, table.c.item, table.c.revision)
+        query = select(table).order_by(table.c.rater, table.c.item, table.c.revision)
         with self._database.reading() as connection:
-            return [Rating(**row) for row in connection.execute(wanted).mappings()]
+            return [Rating(**row) for row in connection.execute(query).mappings()]
 
 
 def _admit(connection: Connection, rater: Rater) -> Rater:
-    same = RATERS.c.id == rater.id
+    same_rater = RATERS.c.id == rater.id
     if rater.external:
-        same |= and_(RATERS.c.origin == rater.origin, RATERS.c.external == rater.external)
-    row = connection.execute(select(RATERS).where(same)).mappings().first()
+        same_rater |= and_(RATERS.c.origin == rater.origin, RATERS.c.external == rater.external)
+    row = connection.execute(select(RATERS).where(same_rater)).mappings().first()
     if row is not None:
         return _rater(row)
     connection.execute(insert(RATERS).values(**{**asdict(rater), "external": rater.external or None}))
@@ -174,13 +174,13 @@ def _rater(row: Mapping[Any, Any]) -> Rater:
 
 
 def _assigned(connection: Connection, rater: str) -> list[AssignedItem]:
-    wanted = (
+    query = (
         select(ASSIGNMENTS.c.item, ASSIGNMENTS.c.place.label("position"), ASSIGNMENTS.c.at, RATINGS.c.score)
         .select_from(_WITH_RATINGS)
         .where(ASSIGNMENTS.c.rater == rater)
         .order_by(ASSIGNMENTS.c.place)
     )
-    return [AssignedItem(**row) for row in connection.execute(wanted).mappings()]
+    return [AssignedItem(**row) for row in connection.execute(query).mappings()]
 
 
 def _load(connection: Connection, free_before: str) -> Counter[str]:
