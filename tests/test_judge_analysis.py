@@ -185,16 +185,16 @@ def test_a_statement_of_two_systems_counts_for_both() -> None:
     other = Item("b", ANSWER, "T.", "effect", "s", "u", of=(Credit("y", 1, 1),))
     found = analysed(made_study(), [shared, other], [*rated("a", 4, 4), *rated("b", 1, 1)])
     systems = found.results.systems["effect"]
-    assert systems["x"].figures["top1"].mean == 4
-    assert systems["y"].figures["top1"].mean == 1
-    assert systems["y"].figures["max3"].mean == 4
+    assert systems["x"]["top1"].mean == 4
+    assert systems["y"]["top1"].mean == 1
+    assert systems["y"]["max3"].mean == 4
     assert found.results.ratings == 4  # it was rated once
 
 
 def test_answers_that_are_gold_alternatives_too_stand_in_both_lines() -> None:
     both = Item("a", ANSWER, "S.", "effect", "s", "t", of=(Credit("x", 1, 1),), label=RIGHT)
     found = analysed(made_study(), [both], rated("a", 5, 4))
-    assert found.results.gold["effect"][RIGHT].mean == found.results.systems["effect"]["x"].figures["top1"].mean
+    assert found.results.gold["effect"][RIGHT].mean == found.results.systems["effect"]["x"]["top1"].mean
 
 
 def test_no_ratings_are_an_error_with_a_way_out() -> None:
@@ -210,7 +210,7 @@ def test_a_rating_of_an_unknown_item_is_refused() -> None:
 def test_one_rater_gives_figures_but_no_agreement() -> None:
     items = made_items({"x": 3}, sources=4, gold=False, checks=0)
     found = analysed(made_study(), items, [rating for item in items for rating in rated(item.id, 2)])
-    assert found.results.systems["effect"]["x"].figures["top3"].mean == 2
+    assert found.results.systems["effect"]["x"]["top3"].mean == 2
     assert found.results.agreement["all"].alpha is None
     assert "undefined" in agreement_table(found).rows[0][2].text
 
@@ -221,7 +221,7 @@ def test_equal_scores_give_no_difference_and_no_agreement() -> None:
     row = found.results.comparisons["effect"]["top3"][0]
     assert (row.difference, row.p, row.holm) == (0, 1, 1)
     assert found.results.agreement["all"].words == NO_VARIATION
-    assert all(own.figures["top1"].near_best for own in found.results.systems["effect"].values())
+    assert all(own["top1"].near_best for own in found.results.systems["effect"].values())
 
 
 def test_one_system_is_compared_with_nothing() -> None:
@@ -234,8 +234,8 @@ def test_items_with_fewer_raters_take_part_and_unrated_ones_take_their_source_ou
     items = made_items({"x": 1}, sources=3, relations=("effect",), gold=False, checks=0)
     found = analysed(made_study(), items, [*rated(items[0].id, 1, 2, 3), *rated(items[1].id, 5)])
     own = found.results.systems["effect"]["x"]
-    assert own.figures["top1"].mean == pytest.approx((2 + 5) / 2)
-    assert own.sources["top1"] == 2
+    assert own["top1"].mean == pytest.approx((2 + 5) / 2)
+    assert own["top1"].sources == 2
     assert found.results.raters_per_item == {0: 1, 1: 1, 3: 1}
 
 
@@ -259,8 +259,8 @@ def test_the_studys_rule_excludes_and_both_figures_are_there(rule: Exclusion, re
     found = analysed(made_study(exclusion=rule), items, ratings)
     assert [rater.name for rater in found.excluded] == ["bad"]
     assert reason in found.excluded[0].reasons[0]
-    assert found.results.systems["effect"]["x"].figures["top1"].mean == 2
-    assert found.everyone.systems["effect"]["x"].figures["top1"].mean == 3
+    assert found.results.systems["effect"]["x"]["top1"].mean == 2
+    assert found.everyone.systems["effect"]["x"]["top1"].mean == 3
     titles = [table.title for table in all_tables(found)]
     assert "Plausibility, C→E, without excluded raters" in titles
     assert "Plausibility, C→E, all raters" in titles
@@ -307,9 +307,9 @@ def test_the_known_ordering_comes_back(made: Simulation, found: Analysis) -> Non
     assert list(made.levels) == ["a", "b", "c"]
     for relation in ("effect", "cause"):
         own = found.results.systems[relation]
-        means = [own[system].figures["top3"].mean for system in made.levels]
+        means = [own[system]["top3"].mean for system in made.levels]
         assert means == sorted(means)
-        assert [own[system].figures["top3"].near_best for system in made.levels] == [False, False, True]
+        assert [own[system]["top3"].near_best for system in made.levels] == [False, False, True]
         rows = found.results.comparisons[relation]["top3"]
         assert all(row.difference < 0 and row.holm < 0.05 for row in rows)
         gold = found.results.gold[relation]
@@ -320,7 +320,7 @@ def test_the_means_are_those_of_the_truth(items: list[Item], made: Simulation, f
     for system in made.levels:
         own = [item for item in items if item.relation == "effect" and item.of and item.of[0].system == system]
         truth = np.mean([np.clip(made.truths[item.id], 0, 5) for item in own if item.of[0].place <= 3])
-        figure = found.results.systems["effect"][system].figures["top3"]
+        figure = found.results.systems["effect"][system]["top3"]
         assert figure.mean == pytest.approx(truth, abs=0.25)
         assert figure.low < truth < figure.high
 

@@ -237,7 +237,7 @@ def test_the_judges_pages_show_all_of_them_as_text(tmp_path: Path, browser: Brow
     study = replace(made.study, name=STRINGS[0], question=STRINGS[1], instructions="\n\n".join(STRINGS))
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database_url(tmp_path / "study"), study))
-        address = stack.enter_context(serving(create_app(study, items, store)))
+        address = stack.enter_context(serving(create_app(study, items, store, ServerOptions())))
         page = browser.new_page()
         violations: list[str] = []
         page.on("console", lambda message: violations.append(message.text))

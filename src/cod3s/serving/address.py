@@ -35,8 +35,8 @@ def link(host: str, listener: socket.socket) -> str:
 class Access:
     """Who may use a server: the host names it answers to, and the foreign origins that may send requests.
 
-    Without the check of hosts, a page could point its domain name at this machine (DNS rebinding) and read what
-    the server says; without the check of origins, it could make the user's browser rate or generate.
+    Without the check of hosts, a page could point its domain name at this machine (DNS rebinding) and read the
+    server's replies. Without the check of origins, it could make the user's browser rate or generate.
     """
 
     hosts: frozenset[str] = LOCAL_HOSTS
@@ -54,7 +54,7 @@ class Access:
         return False
 
     def allows_origin(self, origin: str, host: str) -> bool:
-        """Whether a page of `origin` may change something or start work; no origin means no browser page."""
+        """Whether a page of `origin` may change something or start work; only browsers send an origin."""
         address = urlsplit(origin).netloc.lower()
         same = bool(address) and address == host.lower()
         return not origin or same or origin in self.origins or _host_name(address) in self.public

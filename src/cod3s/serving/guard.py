@@ -1,4 +1,4 @@
-"""What stands between the network and an application: security headers, foreign pages, bodies within limits."""
+"""Protect an application: security headers, no requests from foreign pages, bodies within limits."""
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders

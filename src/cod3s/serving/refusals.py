@@ -22,11 +22,6 @@ class RefusedError(Cod3sError):
         self.headers = {"Retry-After": str(retry_after)} if retry_after else {}
 
 
-def error_body(message: str, hint: str = "") -> dict[str, dict[str, str]]:
-    """What went wrong, and what to do next."""
-    return {"error": {"message": message, "hint": hint}}
-
-
 def explain(error: Exception) -> dict[str, str]:
     """Message and hint for a client; only the log gets the details of unexpected errors."""
     if isinstance(error, Cod3sError):
@@ -39,11 +34,12 @@ def explain(error: Exception) -> dict[str, str]:
 
 def error_response(error: Exception) -> Response:
     """The reply to an error of ours, or to an unexpected error."""
+    content = {"error": explain(error)}
     if isinstance(error, RefusedError):
-        return JSONResponse(error_body(**explain(error)), error.status, error.headers)
+        return JSONResponse(content, error.status, error.headers)
     if isinstance(error, MissingExtraError):
-        return JSONResponse(error_body(**explain(error)), 501)
-    return JSONResponse(error_body(**explain(error)), 422 if isinstance(error, Cod3sError) else 500)
+        return JSONResponse(content, 501)
+    return JSONResponse(content, 422 if isinstance(error, Cod3sError) else 500)
 
 
 def add_error_handlers(app: FastAPI, hints: Mapping[int, str] | None = None) -> None:
@@ -57,13 +53,13 @@ def add_error_handlers(app: FastAPI, hints: Mapping[int, str] | None = None) -> 
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
         message = f"{field}: {first['msg']}" if field else first["msg"]
-        return JSONResponse(error_body(message, known_hints.get(422, "")), 422)
+        return error_response(RefusedError(422, message, known_hints.get(422, "")))
 
     async def plain(_: Request, error: Any) -> Response:
         phrase = HTTPStatus(error.status_code).phrase
         message = phrase.lower() if error.detail == phrase else str(error.detail)
         hint = known_hints.get(error.status_code, "")
-        return JSONResponse(error_body(message, hint), error.status_code, error.headers)
+        return JSONResponse({"error": {"message": message, "hint": hint}}, error.status_code, error.headers)
 
     app.add_exception_handler(Cod3sError, explained)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -28,8 +28,8 @@ def bound_heaps() -> None:
     """Limit what the C library (glibc) keeps of the memory that was freed. Call it before threads start.
 
     It has up to eight heaps per core for threads, and each would grow to the largest request that ever ran in it.
-    Here they are no more than cores, unless the variable MALLOC_ARENA_MAX says otherwise, and what is free in them
-    goes back to the system every TRIM_SECONDS. Giving it back at once takes half as much processor time again.
+    So there is one heap per core, unless the variable MALLOC_ARENA_MAX says otherwise, and free memory goes back
+    to the system every TRIM_SECONDS. Giving it back at once would cost half as much processor time again.
     """
     if platform.libc_ver()[0] != "glibc":
         return
@@ -66,8 +66,8 @@ def run_until_stopped(app: ASGIApp, listener: socket.socket, **options: Any) -> 
 def end_process() -> NoReturn:
     """End this process without waiting for its threads and without freeing its memory piece by piece.
 
-    Freeing takes half a second of a core, so half a minute of a busy machine, and nothing can stop it: by then,
-    Python has halted all other threads.
+    Freeing takes half a second of a core, which may be half a minute on a busy machine, and nothing can stop it:
+    by then, Python has halted all other threads.
     """
     logging.shutdown()
     sys.stdout.flush()
@@ -75,7 +75,7 @@ def end_process() -> NoReturn:
 
 
 class _BoundedServer(uvicorn.Server):
-    """Ends the process when an orderly shutdown takes too long.
+    """Ends the process if an orderly shutdown takes too long.
 
     Python waits for its threads before it ends, and a step of decoding may take a minute on a busy machine.
     """

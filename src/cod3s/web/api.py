@@ -21,7 +21,7 @@ from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
 from cod3s.web.together import Together
 
 UNSEEN_GROUP = (
-    10  # bins written together when the answer is not streamed: cheaper, and can still be stopped in between
+    10  # bins written together if the answer is not streamed: cheaper, and can still be stopped in between
 )
 _REASONS = {
     403: "The request comes from a page of another origin, or uses a host name that the server does not accept.",
@@ -39,16 +39,17 @@ def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: Bund
     """All routes of the API."""
     router = APIRouter()
     _add_answers(router, explorer, queue, limits, facts)
-    _add_select(router, explorer, queue, limits, facts)
-    _add_bins(router, explorer, facts)
-    _add_facts(router, explorer, queue)
+    _add_facts(router, explorer, queue, facts)
     return router
 
 
 def _add_answers(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
-    generate_body, question = bounded(GenerateRequest, limits, facts), bounded(Question, limits, facts)
+    """The routes that take a body and wait for their turn."""
+    generate_body = bounded(GenerateRequest, limits, facts)
+    question = bounded(Question, limits, facts)
+    select_body = bounded(SelectRequest, limits, facts)
     alone = partial(explorer.answer, group=UNSEEN_GROUP)
     together: Together[GenerateRequest, Any] = Together(queue, alone, explorer.answer_all)
 
@@ -74,19 +75,14 @@ def _add_answers(
         """The answers of the two stages and of plain beam search, and how many of each mean different things."""
         return _unless_gone(await queue.finish(explorer.compare(body), request.receive))
 
-
-def _add_select(
-    router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
-) -> None:
-    select_body = bounded(SelectRequest, limits, facts)
-
     @router.post("/api/select", response_model=Selection, **_takes(select_body))
     async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(select_body))]) -> Any:
         """k of the candidates that mean different things: the record of `cod3s select --json`."""
         return _unless_gone(await queue.finish(explorer.select(body), request.receive))
 
 
-def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None:
+def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue, facts: BundleFacts) -> None:
+    """The routes that are answered at once."""
     of_relation = Query(
         description="The relation whose bins are meant.", json_schema_extra={"enum": [*facts.models]}
     )
@@ -107,8 +103,6 @@ def _add_bins(router: APIRouter, explorer: Explorer, facts: BundleFacts) -> None
         """A map of the populated bins: neighbours mean similar things; x and y go from 0 to 1."""
         return explorer.map(relation, limit)
 
-
-def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue) -> None:
     @router.get("/api/info")
     def info() -> Info:
         """What is served, and what clients may ask for."""

@@ -14,6 +14,7 @@ _EXAMPLES: dict[str, Any] = {
     "k": 2,
 }
 """What the forms hold at first, for fields of these names."""
+_BOUNDS = {"maxLength": "at most {} characters", "maxItems": "at most {}", "pattern": "like {}"}
 
 
 def api_page_routes(app: FastAPI) -> APIRouter:
@@ -52,16 +53,11 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     required = set(body.get("required", ()))
     rows = [
-        (
-            parameter["name"],
-            parameter["schema"],
-            parameter.get("description", ""),
-            parameter.get("required", False),
-        )
+        _table_row(parameter["name"], parameter["schema"], parameter.get("description", ""), parameter["required"])
         for parameter in route.get("parameters", ())
     ]
     rows += [
-        (name, schema, schema.get("description", ""), name in required)
+        _table_row(name, schema, schema.get("description", ""), name in required)
         for name, schema in body.get("properties", {}).items()
     ]
     statuses = "".join(
@@ -71,7 +67,7 @@ def _route(path: str, method: str, route: dict[str, Any]) -> str:
     about = "".join(f"<p>{_marked(part)}</p>" for part in route.get("description", "").split("\n\n") if part)
     return (
         f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>{about}"
-        f"{_table(rows) if rows else ''}<ul>{statuses}</ul>{_form(path, method, route, body)}</section>"
+        f"{_table(rows)}<ul>{statuses}</ul>{_form(path, method, route, body)}</section>"
     )
 
 
@@ -109,14 +105,17 @@ def _first_value(schema: dict[str, Any]) -> Any:
     return next(iter(schema.get("enum", [])), schema.get("const", "0" * int(bits[1]) if bits else ""))
 
 
-def _table(rows: list[tuple[str, dict[str, Any], str, bool]]) -> str:
-    lines = "".join(
-        f"<tr><th scope=row><code>{escape(name)}</code>{'' if not needed else ' (required)'}</th>"
+def _table_row(name: str, schema: dict[str, Any], about: str, required: bool) -> str:
+    return (
+        f"<tr><th scope=row><code>{escape(name)}</code>{' (required)' if required else ''}</th>"
         f"<td>{escape(_kind(schema))}</td><td>{escape(about)}</td></tr>"
-        for name, schema, about, needed in rows
     )
+
+
+def _table(rows: list[str]) -> str:
     head = "<tr><th scope=col>field</th><th scope=col>type</th><th scope=col>meaning</th></tr>"
-    return f"<div class=wide><table><thead>{head}</thead><tbody>{lines}</tbody></table></div>"
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<div class=wide>{table}</div>" if rows else ""
 
 
 def _kind(schema: dict[str, Any]) -> str:
@@ -132,14 +131,9 @@ def _kind(schema: dict[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if high is not None:
         parts.append(f"{_number(low)} to {_number(high)}" if low is not None else f"at most {_number(high)}")
-    if "maxLength" in schema:
-        parts.append(f"at most {schema['maxLength']} characters")
-    if "maxItems" in schema:
-        parts.append(f"at most {schema['maxItems']}")
+    parts += [words.format(schema[name]) for name, words in _BOUNDS.items() if name in schema]
     if "items" in schema:
         parts.append(f"each {_kind(schema['items'])}")
-    if "pattern" in schema:
-        parts.append(f"like {schema['pattern']}")
     if schema.get("default") is not None:
         parts.append(f"default {schema['default']}")
     return ", ".join(parts)

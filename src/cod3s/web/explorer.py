@@ -16,7 +16,7 @@ from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.static import StaticEncoder
 from cod3s.errors import BundleError, EncoderError, MissingExtraError
 from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
-from cod3s.records import Answer, AnswerSet, Event
+from cod3s.records import Answer, AnswerSet, Bin, Event
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.signatures.signer import embed
@@ -106,10 +106,8 @@ class Explorer:
     def compare(self, question: Question) -> Iterator[Comparison | None]:
         """The two stages next to plain beam search. None after each step, the comparison at the end."""
         sets: dict[str, AnswerSet] = {}
-        for system, options in (
-            ("cod3s", question.options()),
-            ("s2s", question.options().with_values(search="beam")),
-        ):
+        chosen = question.options()
+        for system, options in (("cod3s", chosen), ("s2s", chosen.with_values(search="beam"))):
             for event in self._generator.stream(question.text, question.relation, system=system, options=options):
                 if isinstance(event, AnswerSet):
                     sets[system] = event
@@ -127,15 +125,9 @@ class Explorer:
         atlas = self._atlas(relation)
         from_text(signature, self._generator.facts.bits)
         with open_bins(bins_path(self._generator.folder, relation)) as bins:
-            bin = bins.get(signature)
-        return BinReply(
-            signature,
-            relation,
-            bin.count if bin else 0,
-            presentable(bin.medoid) if bin else "",
-            tuple(filter(presentable, bin.samples)) if bin else (),
-            tuple(atlas.near(signature, NEIGHBOURS)),
-        )
+            bin = bins.get(signature) or Bin(signature, count=0, medoid="", samples=())
+        samples, neighbours = tuple(filter(presentable, bin.samples)), tuple(atlas.near(signature, NEIGHBOURS))
+        return BinReply(signature, relation, bin.count, presentable(bin.medoid), samples, neighbours)
 
     def map(self, relation: str, limit: int) -> MapReply:
         """The largest bins, up to `limit`, and where they are."""
@@ -198,7 +190,7 @@ class Explorer:
         return load_encoder("static")
 
 
-def caption(answer: Answer, encoder: Encoder, like: float = LIKE) -> str:
+def caption(answer: Answer, encoder: Encoder) -> str:
     """The medoid of the answer's bin, or "" if it repeats the answer or is unlike it.
 
     The model follows its signature only roughly, so an answer can be unlike the other sentences of its bin.
@@ -206,7 +198,7 @@ def caption(answer: Answer, encoder: Encoder, like: float = LIKE) -> str:
     if not answer.medoid or answer.medoid.casefold() == answer.text.casefold():
         return ""
     text, medoid = embed(encoder, [answer.text, answer.medoid])
-    return answer.medoid if text @ medoid >= like else ""
+    return answer.medoid if text @ medoid >= LIKE else ""
 
 
 def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:

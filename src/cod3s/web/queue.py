@@ -35,7 +35,7 @@ class WorkQueue:
     """Lets requests use the engine in the order of arrival."""
 
     def __init__(self, limits: Limits) -> None:
-        self._free = anyio.Semaphore(limits.at_once)
+        self.free = anyio.Semaphore(limits.at_once)  # `async with` it to wait for the engine without a limit
         self._capacity, self._seconds = limits.at_once + limits.waiting, limits.seconds
         self.taken = 0  # requests at work and waiting
 
@@ -51,15 +51,6 @@ class WorkQueue:
             self.taken -= 1
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait until the engine is free for another request, however long it takes."""
-        await self._free.acquire()
-        try:
-            yield
-        finally:
-            self._free.release()
-
-    @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn at the engine; an error if too many wait, or too long, or if the work takes too long.
 
@@ -67,12 +58,12 @@ class WorkQueue:
         that have no time left, and all work would be wasted.
         """
         with self.waiting():
-            await self.within_waiting(self._free.acquire())
+            await self.within_waiting(self.free.acquire())
             try:
-                with self._working():
+                with self.working():
                     yield
             finally:
-                self._free.release()
+                self.free.release()
 
     async def within_waiting(self, start: Awaitable[None]) -> None:
         """Wait for the start of the work; an error if that takes too long."""
@@ -82,13 +73,9 @@ class WorkQueue:
         except TimeoutError:
             raise _busy() from None
 
-    async def within_working(self, end: Awaitable[None]) -> None:
-        """Wait for the end of the work; an error if that takes too long."""
-        with self._working():
-            await end
-
     @contextmanager
-    def _working(self) -> Iterator[None]:
+    def working(self) -> Iterator[None]:
+        """An error if the work in this context takes too long."""
         try:
             with anyio.fail_after(self._seconds):
                 yield
@@ -144,8 +131,8 @@ async def while_connected(receive: Receive, work: Callable[[], Awaitable[Result]
 class JsonLines(Response):
     """Sends each event of the work as a line of JSON, as soon as it is made.
 
-    The first byte is sent after the request had its turn, so a refusal still has a status of its own; later errors
-    are sent as a line.
+    The first byte is sent once the request has its turn, so that a refusal can still have its own status. Later
+    errors are sent as a line.
     """
 
     media_type = "application/x-ndjson"

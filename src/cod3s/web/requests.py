@@ -55,19 +55,18 @@ class Body(BaseModel):
         }
 
 
-def _option_fields() -> dict[str, Any]:
-    """A field for each option of decoding, with its choices, bounds and default, as pydantic takes them."""
-    derived: dict[str, Any] = {}
-    for name, option in options_of(DecodeConfig).items():
-        if name not in _TORCH_OPTIONS:
-            derived[name] = (
-                Literal[option.choices] if option.choices else option.kind,
-                Field(option.default, ge=option.least, gt=option.above, le=option.most, description=option.help),
-            )
-    return derived
+_OPTIONS: dict[str, Any] = {
+    name: (
+        Literal[option.choices] if option.choices else option.kind,
+        Field(option.default, ge=option.least, gt=option.above, le=option.most, description=option.help),
+    )
+    for name, option in options_of(DecodeConfig).items()
+    if name not in _TORCH_OPTIONS
+}
+"""A field for each option of decoding, with its choices, bounds and default, as pydantic takes them."""
 
 
-class _Asked(Body):
+class _Source(Body):
     """A sentence, and how its answers relate to it."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
@@ -75,9 +74,9 @@ class _Asked(Body):
 
 
 if TYPE_CHECKING:
-    _WithOptions = _Asked
+    _WithOptions = _Source
 else:
-    _WithOptions = create_model("_WithOptions", __base__=_Asked, **_option_fields())
+    _WithOptions = create_model("_WithOptions", __base__=_Source, **_OPTIONS)
 
 
 class Question(_WithOptions):
@@ -85,7 +84,7 @@ class Question(_WithOptions):
 
     def options(self) -> DecodeConfig:
         """All options of decoding."""
-        return DecodeConfig(**{name: getattr(self, name) for name in _option_fields()})
+        return DecodeConfig(**{name: getattr(self, name) for name in _OPTIONS})
 
 
 class GenerateRequest(Question):

@@ -11,30 +11,23 @@ from starlette.types import Receive
 from cod3s.errors import Cod3sError
 from cod3s.web.queue import WorkQueue, in_threads, while_connected
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class _Member(Generic[Asked, Result]):
-    """A request in a group; when the group is done, it has a result or an error."""
+class _Member(Generic[Request, Result]):
+    """A request that is decoded with those of an equal `key`; when it is done, it has a result or an error."""
 
-    asked: Asked
+    request: Request
+    key: Hashable
     result: Result | None = None
     error: Exception | None = None
-
-
-@dataclass(eq=False)
-class _Group(Generic[Asked, Result]):
-    """Requests that will be decoded together once any of them has a turn at the engine."""
-
-    key: Hashable
-    members: list[_Member[Asked, Result]] = field(default_factory=list)
     started: anyio.Event = field(default_factory=anyio.Event)
     done: anyio.Event = field(default_factory=anyio.Event)
 
 
-class Together(Generic[Asked, Result]):
+class Together(Generic[Request, Result]):
     """Groups the requests that wait in `queue`.
 
     `alone` answers a single request in steps, of which the last is the result, and can be stopped between them;
@@ -44,97 +37,83 @@ class Together(Generic[Asked, Result]):
     def __init__(
         self,
         queue: WorkQueue,
-        alone: Callable[[Asked], Iterator[Result]],
-        batch: Callable[[Sequence[Asked]], list[Result]],
+        alone: Callable[[Request], Iterator[Result]],
+        batch: Callable[[Sequence[Request]], list[Result]],
     ) -> None:
         self._queue, self._alone, self._batch = queue, alone, batch
-        self._waiting: list[_Group[Asked, Result]] = []
+        self._waiting: list[_Member[Request, Result]] = []
 
-    async def finish(self, asked: Asked, key: Hashable, most: int, receive: Receive) -> Result | None:
+    async def finish(self, request: Request, key: Hashable, most: int, receive: Receive) -> Result | None:
         """The result; None if the client went away before it.
 
         Requests with an equal `key` that wait are decoded together, up to `most` of them.
         """
-        return await while_connected(receive, lambda: self._finish(asked, key, most))
+        return await while_connected(receive, lambda: self._finish(_Member(request, key), most))
 
-    async def _finish(self, asked: Asked, key: Hashable, most: int) -> Result | None:
+    async def _finish(self, member: _Member[Request, Result], most: int) -> Result | None:
         with self._queue.waiting():
-            group, member = self._join(asked, key, most)
+            self._waiting.append(member)
             failure: Exception | None = None
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._lead, group)
+                    tasks.start_soon(self._lead, member, most)
                     try:
-                        await self._queue.within_waiting(group.started.wait())
-                        await self._queue.within_working(group.done.wait())
+                        await self._queue.within_waiting(member.started.wait())
+                        with self._queue.working():
+                            await member.done.wait()
                     except Exception as error:  # the task group would wrap it in an ExceptionGroup
                         failure = error
                     tasks.cancel_scope.cancel()
             finally:
-                self._leave(group, member)
+                if member in self._waiting:
+                    self._waiting.remove(member)
         if failure or member.error:
             raise failure or member.error  # type: ignore[misc]
         return member.result
 
-    def _join(
-        self, asked: Asked, key: Hashable, most: int
-    ) -> tuple[_Group[Asked, Result], _Member[Asked, Result]]:
-        """Join a group that still waits and has room, or else a new group."""
-        member: _Member[Asked, Result] = _Member(asked)
-        for group in self._waiting:
-            if group.key == key and len(group.members) < most:
-                break
-        else:
-            group = _Group(key)
-            self._waiting.append(group)
-        group.members.append(member)
-        return group, member
-
-    def _leave(self, group: _Group[Asked, Result], member: _Member[Asked, Result]) -> None:
-        group.members.remove(member)
-        if not group.members and group in self._waiting:
-            self._waiting.remove(group)
-
-    async def _lead(self, group: _Group[Asked, Result]) -> None:
-        """Wait for a turn; the first member of the group that gets a turn works for all of them."""
-        async with self._queue.slot():
-            if group.started.is_set():
+    async def _lead(self, member: _Member[Request, Result], most: int) -> None:
+        """Wait for a turn, and work for all who wait with the same key, unless one of them has done so already."""
+        async with self._queue.free:
+            if member.started.is_set():
                 return
-            self._waiting.remove(group)
-            group.started.set()
-            members = tuple(group.members)
+            others = [other for other in self._waiting if other.key == member.key and other is not member]
+            group = [member, *others][:most]
+            for joined in group:
+                self._waiting.remove(joined)
+                joined.started.set()
             # Work for several is not given up because one client leaves.
-            with anyio.CancelScope(shield=len(members) > 1):
-                await self._work(members)
-            group.done.set()
+            with anyio.CancelScope(shield=len(group) > 1):
+                await self._work(group)
+            for joined in group:
+                joined.done.set()
 
-    async def _work(self, members: Sequence[_Member[Asked, Result]]) -> None:
-        if len(members) > 1:
-            return await to_thread.run_sync(self._answer_all, members)
-        (member,) = members
+    async def _work(self, group: Sequence[_Member[Request, Result]]) -> None:
+        if len(group) > 1:
+            return await to_thread.run_sync(self._answer_all, group)
+        (member,) = group
         try:
-            async for step in in_threads(self._alone(member.asked)):
+            async for step in in_threads(self._alone(member.request)):
                 member.result = step
         except Exception as error:
             member.error = error
 
-    def _answer_all(self, members: Sequence[_Member[Asked, Result]]) -> None:
+    def _answer_all(self, group: Sequence[_Member[Request, Result]]) -> None:
         """Fill in the results. If something is wrong with a request, each is answered alone."""
         try:
-            results = self._batch([member.asked for member in members])
+            results = self._batch([member.request for member in group])
         except Cod3sError:
-            for member in members:
+            for member in group:
                 self._answer_alone(member)
         except Exception as error:
-            for member in members:
+            for member in group:
                 member.error = error
         else:
-            for member, result in zip(members, results, strict=True):
+            for member, result in zip(group, results, strict=True):
                 member.result = result
 
-    def _answer_alone(self, member: _Member[Asked, Result]) -> None:
+    def _answer_alone(self, member: _Member[Request, Result]) -> None:
         try:
-            for step in self._alone(member.asked):
+            for step in self._alone(member.request):
                 member.result = step
         except Exception as error:
             member.error = error

@@ -36,15 +36,12 @@ class Assignment:
         position = len(assigned) + 1
         if position > self.total:
             return None
-        seen = [item for item in assigned if item in self.checks]
         if position in self.check_positions(rater):
-            return sorted(self.checks, key=lambda check: self._draw(rater, check))[len(seen)]
-        free = set(self.items).difference(assigned)
-        if any(load.get(item, 0) < self.raters_per_item for item in self.items):
-            free = {item for item in free if load.get(item, 0) < self.raters_per_item}
-        if not free:
-            return None
-        return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)))
+            seen = sum(item in self.checks for item in assigned)
+            return sorted(self.checks, key=lambda check: self._draw(rater, check))[seen]
+        lacking = {item for item in self.items if load.get(item, 0) < self.raters_per_item}
+        free = (lacking or set(self.items)).difference(assigned)
+        return min(free, key=lambda item: (load.get(item, 0), self._draw(rater, item)), default=None)
 
     def check_positions(self, rater: str) -> set[int]:
         """The positions of the checks for `rater`, from 1: one at random in each of as many equal stretches."""

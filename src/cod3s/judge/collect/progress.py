@@ -5,7 +5,6 @@ The analysis with intervals and tests is `cod3s judge analyse`.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -13,12 +12,14 @@ from cod3s.judge.collect.rating_store import Store
 from cod3s.judge.results.raters import RaterReport, report_raters
 from cod3s.judge.study.folder import CHECK, Item, Rating, Study
 
+_SHOWN = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reasons")  # of each rater's report
+
 
 def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[str, Any]:
     """The counts of a running study as JSON values."""
-    ratings, known = store.ratings(), {item.id: item for item in items}
+    ratings, by_id = store.ratings(), {item.id: item for item in items}
     rated = [item for item in items if item.kind != CHECK]
-    load = Counter(rating.item for rating in ratings if known[rating.item].kind != CHECK)
+    load = Counter(rating.item for rating in ratings if by_id[rating.item].kind != CHECK)
     wanted = len(rated) * study.raters_per_item
     return {
         "name": study.name,
@@ -29,8 +30,8 @@ def study_progress(study: Study, items: Sequence[Item], store: Store) -> dict[st
         "wanted": wanted,
         "done": sum(min(load[item.id], study.raters_per_item) for item in rated) / wanted if wanted else 1.0,
         "coverage": dict(sorted(Counter(load[item.id] for item in rated).items())),
-        "raters": _raters(study, known, store, ratings),
-        "means": _means(known, ratings),
+        "raters": _raters(study, by_id, store, ratings),
+        "means": _means(by_id, ratings),
     }
 
 
@@ -38,23 +39,20 @@ def _raters(study: Study, items: dict[str, Item], store: Store, ratings: list[Ra
     raters = store.raters()
     reports = report_raters(ratings, items, study.exclusion, {rater.id: rater.id for rater in raters})
     last = {rating.rater: rating.at for rating in sorted(ratings, key=lambda rating: rating.at)}
-    return [
-        {
-            "name": rater.name or rater.external or rater.id,
-            "origin": rater.origin,
-            "joined": rater.created,
-            "last": last.get(rater.id, ""),
-            "finished": rater.finished,
-            **_worked(reports.get(rater.id)),
-        }
-        for rater in raters
-    ]
-
-
-def _worked(report: RaterReport | None) -> dict[str, Any]:
-    names = ("ratings", "mean", "median_seconds", "checks", "failed_checks", "reasons")
-    values = asdict(report) if report else {"ratings": 0, "checks": 0, "failed_checks": 0, "reasons": ()}
-    return {name: values.get(name) for name in names}
+    rows = []
+    for rater in raters:
+        report = reports.get(rater.id, RaterReport(rater.id))
+        rows.append(
+            {
+                "name": rater.name or rater.external or rater.id,
+                "origin": rater.origin,
+                "joined": rater.created,
+                "last": last.get(rater.id, ""),
+                "finished": rater.finished,
+                **{name: getattr(report, name) for name in _SHOWN},
+            }
+        )
+    return rows
 
 
 def _means(items: dict[str, Item], ratings: list[Rating]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Ending:
-    """What a rater gets at the end; the link leads back to Prolific and is empty for others."""
+    """What a rater gets at the end; the link leads back to Prolific, and is empty for others."""
 
     code: str
     link: str
@@ -113,7 +113,9 @@ class RatingService:
             return Standing(rater.name, rated, self.assignment.total, self._shown(current), None)
         if not rater.finished:
             self._store.finish(rater.id)
-        return Standing(rater.name, rated, len(assigned), None, self._ending(rater))
+        code = self.study.completion_code
+        link = _RETURN_LINK.format(code=code) if rater.origin == PROLIFIC else ""
+        return Standing(rater.name, rated, len(assigned), None, Ending(code, link))
 
     def _at(self, rater: Rater, position: int) -> AssignedItem:
         assigned = self._store.assigned(rater.id)
@@ -125,7 +127,3 @@ class RatingService:
 
     def _shown(self, assigned: AssignedItem) -> Shown:
         return Shown(assigned.position, self._statements[assigned.item], assigned.score, assigned.at)
-
-    def _ending(self, rater: Rater) -> Ending:
-        code = self.study.completion_code
-        return Ending(code, _RETURN_LINK.format(code=code) if rater.origin == PROLIFIC else "")

@@ -3,6 +3,7 @@
 Every method is a transaction: when it returns, what it wrote is on the disk.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,6 +26,9 @@ from cod3s.judge.study.folder import Rater, Rating, Study
 from cod3s.judge.study.identities import timestamp
 
 DATABASE_FILE = "ratings.sqlite"
+_WITH_RATINGS = ASSIGNMENTS.outerjoin(
+    RATINGS, and_(RATINGS.c.rater == ASSIGNMENTS.c.rater, RATINGS.c.item == ASSIGNMENTS.c.item)
+)
 
 Choose = Callable[[Sequence[str], Mapping[str, int]], str | None]
 """Takes a rater's items so far and the number of raters per item; returns the next item, or None for no more."""
@@ -85,9 +89,9 @@ class Store:
 
     def rater_of(self, token_hash: str) -> Rater | None:
         """The rater whose token has this hash. Looking up a hash leaks nothing about the token through timing."""
-        wanted = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
+        query = select(RATERS).join(TOKENS).where(TOKENS.c.hash == token_hash)
         with self._database.reading() as connection:
-            row = connection.execute(wanted).mappings().first()
+            row = connection.execute(query).mappings().first()
         return None if row is None else _rater(row)
 
     def raters(self) -> list[Rater]:
@@ -135,11 +139,10 @@ class Store:
         """
         with self._database.writing() as connection:
             ids = {rater.id: _admit(connection, rater).id for rater in raters}
-            before = connection.execute(select(func.count()).select_from(HISTORY)).scalar_one()
+            added = 0
             for rating in ratings:
-                _rate(connection, replace(rating, rater=ids.get(rating.rater, rating.rater)))
-            after = connection.execute(select(func.count()).select_from(HISTORY)).scalar_one()
-        return int(after - before)
+                added += _rate(connection, replace(rating, rater=ids.get(rating.rater, rating.rater)))
+        return added
 
     def finish(self, rater: str) -> None:
         """Record that `rater` has reached the end; only the first time counts."""
@@ -150,16 +153,16 @@ class Store:
     def ratings(self, *, every_revision: bool = False) -> list[Rating]:
         """The latest rating of each rater for each item, or every revision; ordered by rater and item."""
         table = HISTORY if every_revision else RATINGS
-        wanted = select(table).order_by(table.c.rater, table.c.item, table.c.revision)
+        query = select(table).order_by(table.c.rater, table.c.item, table.c.revision)
         with self._database.reading() as connection:
-            return [Rating(**row) for row in connection.execute(wanted).mappings()]
+            return [Rating(**row) for row in connection.execute(query).mappings()]
 
 
 def _admit(connection: Connection, rater: Rater) -> Rater:
-    same = RATERS.c.id == rater.id
+    same_rater = RATERS.c.id == rater.id
     if rater.external:
-        same |= and_(RATERS.c.origin == rater.origin, RATERS.c.external == rater.external)
-    row = connection.execute(select(RATERS).where(same)).mappings().first()
+        same_rater |= and_(RATERS.c.origin == rater.origin, RATERS.c.external == rater.external)
+    row = connection.execute(select(RATERS).where(same_rater)).mappings().first()
     if row is not None:
         return _rater(row)
     connection.execute(insert(RATERS).values(**{**asdict(rater), "external": rater.external or None}))
@@ -171,37 +174,35 @@ def _rater(row: Mapping[Any, Any]) -> Rater:
 
 
 def _assigned(connection: Connection, rater: str) -> list[AssignedItem]:
-    same = and_(RATINGS.c.rater == ASSIGNMENTS.c.rater, RATINGS.c.item == ASSIGNMENTS.c.item)
-    wanted = (
+    query = (
         select(ASSIGNMENTS.c.item, ASSIGNMENTS.c.place.label("position"), ASSIGNMENTS.c.at, RATINGS.c.score)
-        .join_from(ASSIGNMENTS, RATINGS, same, isouter=True)
+        .select_from(_WITH_RATINGS)
         .where(ASSIGNMENTS.c.rater == rater)
         .order_by(ASSIGNMENTS.c.place)
     )
-    return [AssignedItem(**row) for row in connection.execute(wanted).mappings()]
+    return [AssignedItem(**row) for row in connection.execute(query).mappings()]
 
 
-def _load(connection: Connection, free_before: str) -> dict[str, int]:
+def _load(connection: Connection, free_before: str) -> Counter[str]:
     rated = select(RATINGS.c.item, func.count()).group_by(RATINGS.c.item)
-    same = and_(RATINGS.c.rater == ASSIGNMENTS.c.rater, RATINGS.c.item == ASSIGNMENTS.c.item)
     open_items = (
         select(ASSIGNMENTS.c.item, func.count())
-        .join_from(ASSIGNMENTS, RATINGS, same, isouter=True)
+        .select_from(_WITH_RATINGS)
         .where(RATINGS.c.item.is_(None), ASSIGNMENTS.c.at >= free_before)
         .group_by(ASSIGNMENTS.c.item)
     )
-    load: dict[str, int] = {}
-    for wanted in (rated, open_items):
-        for item, count in connection.execute(wanted):
-            load[item] = load.get(item, 0) + count
+    load: Counter[str] = Counter()
+    for counts in (rated, open_items):
+        for item, count in connection.execute(counts):
+            load[item] += count
     return load
 
 
-def _rate(connection: Connection, rating: Rating) -> None:
-    """Save a rating instead of the rater's earlier rating; a key that was saved before changes nothing."""
+def _rate(connection: Connection, rating: Rating) -> bool:
+    """Save a rating instead of the rater's earlier rating, unless its key was saved before; whether it was new."""
     revisions = and_(HISTORY.c.rater == rating.rater, HISTORY.c.item == rating.item)
     if rating.key and connection.execute(select(HISTORY).where(revisions, HISTORY.c.key == rating.key)).first():
-        return
+        return False
     last = connection.execute(select(func.max(HISTORY.c.revision)).where(revisions)).scalar()
     new = replace(rating, revision=(last or 0) + 1)
     values = asdict(new)
@@ -211,3 +212,4 @@ def _rate(connection: Connection, rating: Rating) -> None:
     else:
         same = and_(RATINGS.c.rater == new.rater, RATINGS.c.item == new.item)
         connection.execute(update(RATINGS).where(same).values(**values))
+    return True

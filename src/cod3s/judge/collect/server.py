@@ -12,10 +12,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import Depends, FastAPI, Header
+from pydantic import BaseModel, Field, StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from cod3s.judge.collect.progress import study_progress
@@ -26,7 +27,7 @@ from cod3s.judge.study.identities import matches
 from cod3s.serving.address import access_for, link, listen
 from cod3s.serving.guard import Guard, SecurityHeaders
 from cod3s.serving.pages import page_routes
-from cod3s.serving.refusals import add_error_handlers, error_body
+from cod3s.serving.refusals import RefusedError, add_error_handlers, error_response
 from cod3s.serving.running import run_until_stopped
 
 
@@ -43,41 +44,45 @@ class ServerOptions:
     joins_per_minute: int = 120
 
 
-class NameEntry(BaseModel):
+class NameEntry(BaseModel, extra="forbid"):
     """Someone who joins by name."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 
 
 ProlificId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
-class ProlificEntry(BaseModel):
+class ProlificEntry(BaseModel, extra="forbid"):
     """Someone who comes from Prolific, with the parameters of the link there."""
 
-    model_config = ConfigDict(extra="forbid")
     prolific_pid: ProlificId
     study_id: ProlificId
     session_id: ProlificId
 
 
-class Score(BaseModel):
+class Score(BaseModel, extra="forbid"):
     """A rating. `key` names the click, so that a page may send it again until it is acknowledged.
 
     `given` is copied from the statement that the rater saw.
     """
 
-    model_config = ConfigDict(extra="forbid")
     score: Annotated[int, Field(ge=0, le=9, strict=True)]
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
     key: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{8,64}$")]
     given: Annotated[str, StringConstraints(max_length=64)] = ""
 
 
-def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions | None = None) -> ASGIApp:
+def _token(authorization: Annotated[str, Header()] = "") -> str:
+    kind, _, token = authorization.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+Token = Annotated[str, Depends(_token)]
+
+
+def create_app(study: Study, items: list[Item], store: Store, options: ServerOptions) -> ASGIApp:
     """The study as an ASGI application."""
-    options = options or ServerOptions()
     app = FastAPI(title="cod3s judge", docs_url=None, redoc_url=None, openapi_url=None)
     service = RatingService(study, items, store)
     add_error_handlers(app)
@@ -91,12 +96,7 @@ def create_app(study: Study, items: list[Item], store: Store, options: ServerOpt
 
 
 def serve_study(
-    folder: Path,
-    *,
-    port: int,
-    options: ServerOptions,
-    database: str = "",
-    announce: Callable[[str], None] = lambda _address: None,
+    folder: Path, *, port: int, options: ServerOptions, database: str, announce: Callable[[str], None]
 ) -> None:
     """Serve the study in `folder` until ctrl-C; `announce` gets the address once the port is open."""
     study, items = read_study(folder), read_items(folder)
@@ -129,10 +129,10 @@ class Throttle:
 def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) -> None:
     throttle = Throttle(options.joins_per_minute)
 
-    def link_owner(authorization: Annotated[str, Header()] = "") -> Rater:
-        rater = service.rater(_token(authorization))
+    def link_owner(token: Token) -> Rater:
+        rater = service.rater(token)
         if rater is None:
-            raise HTTPException(401, "this link does not belong to the study")
+            raise RefusedError(401, "this link does not belong to the study")
         return rater
 
     @app.get("/api/study")
@@ -151,11 +151,10 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
     @app.post("/api/raters", status_code=201)
     def join(entry: NameEntry | ProlificEntry) -> dict[str, str]:
         if isinstance(entry, NameEntry) == options.prolific:
-            raise HTTPException(
-                403, "raters join this study " + ("through Prolific" if options.prolific else "by name")
-            )
+            way = "through Prolific" if options.prolific else "by name"
+            raise RefusedError(403, f"raters join this study {way}")
         if not throttle.passes():
-            raise HTTPException(429, "too many people are joining at once", headers={"Retry-After": "5"})
+            raise RefusedError(429, "too many people are joining at once", retry_after=5)
         if isinstance(entry, NameEntry):
             return {"token": service.join(entry.name)}
         return {"token": service.join_from_prolific(entry.prolific_pid, entry.session_id)}
@@ -174,11 +173,11 @@ def _add_raters(app: FastAPI, service: RatingService, options: ServerOptions) ->
 
 
 def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, token_hash: str) -> None:
-    def administrator(authorization: Annotated[str, Header()] = "") -> None:
-        if not matches(_token(authorization), token_hash):
-            raise HTTPException(401, "this needs the study's admin token")
+    def require_administrator(token: Token) -> None:
+        if not matches(token, token_hash):
+            raise RefusedError(401, "this needs the study's admin token")
 
-    allowed = [Depends(administrator)]
+    allowed = [Depends(require_administrator)]
 
     @app.get("/api/admin/progress", dependencies=allowed)
     def progress() -> dict[str, Any]:
@@ -192,11 +191,6 @@ def _add_admin(app: FastAPI, study: Study, items: list[Item], store: Store, toke
         ]
 
 
-def _token(authorization: str) -> str:
-    kind, _, token = authorization.partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
-
-
-async def _database_failed(_request: Request, _error: Exception) -> JSONResponse:
-    body = error_body("the database does not answer", "try again in a moment")
-    return JSONResponse(body, 503, {"Retry-After": "2"})
+async def _database_failed(_request: Request, _error: Exception) -> Response:
+    refusal = RefusedError(503, "the database does not answer", "try again in a moment", retry_after=2)
+    return error_response(refusal)

@@ -62,18 +62,18 @@ def import_ratings(
         )
     if not good:
         raise FileFormatError("the file has no ratings to import" + (f": {named(bad)}" if bad else ""))
-    known = store.raters()
-    _check_not_mixed(known, good)
-    stored = _ids(study, known)
+    stored_raters = store.raters()
+    _check_not_mixed(stored_raters, good)
+    stored_ids = _ids(study, stored_raters)
     raters = {
         name: Rater(new_id(), SIMULATED if is_simulated(name) else IMPORTED, timestamp(), external=name)
         for name in dict.fromkeys(row.rater for row in good)
-        if name not in stored
+        if name not in stored_ids
     }
-    ids = {**stored, **{name: rater.id for name, rater in raters.items()}}
-    held = {(rating.rater, rating.item): rating.score for rating in store.ratings()}
+    ids = {**stored_ids, **{name: rater.id for name, rater in raters.items()}}
+    stored_scores = {(rating.rater, rating.item): rating.score for rating in store.ratings()}
     new = [_rating(row, ids[row.rater]) for row in good]
-    new = [rating for rating in new if held.get((rating.rater, rating.item)) != rating.score]
+    new = [rating for rating in new if stored_scores.get((rating.rater, rating.item)) != rating.score]
     return Imported(len(good), store.add(raters.values(), new), len({row.rater for row in good}), tuple(bad))
 
 
@@ -81,7 +81,7 @@ def check(
     rows: Iterable[Incoming | BadRow], study: Study, items: Sequence[Item]
 ) -> tuple[list[Incoming], list[BadRow]]:
     """The ratings that fit the study, and the others with reasons."""
-    known = {item.id for item in items}
+    item_ids = {item.id for item in items}
     seen: set[tuple[str, str, str]] = set()
     good: list[Incoming] = []
     bad: list[BadRow] = []
@@ -89,7 +89,7 @@ def check(
         if isinstance(row, BadRow):
             bad.append(row)
             continue
-        reason = _fault(row, known, len(study.scale) - 1)
+        reason = _fault(row, item_ids, len(study.scale) - 1)
         event = (row.rater, row.item, row.event)
         if not reason and event in seen:
             reason = f"{row.rater} rates {row.item} a second time"
@@ -101,15 +101,15 @@ def check(
     return good, bad
 
 
-def _ids(study: Study, known: Sequence[Rater]) -> dict[str, str]:
+def _ids(study: Study, raters: Sequence[Rater]) -> dict[str, str]:
     """The ids of stored raters by the names that a file may use: imported names, and pseudonyms of our exports."""
-    imported = {rater.external: rater.id for rater in known if rater.origin in (IMPORTED, SIMULATED)}
-    return {**{name: rater for rater, name in pseudonyms(study, known).items()}, **imported}
+    imported = {rater.external: rater.id for rater in raters if rater.origin in (IMPORTED, SIMULATED)}
+    return {**{name: rater for rater, name in pseudonyms(study, raters).items()}, **imported}
 
 
-def _check_not_mixed(known: Sequence[Rater], rows: Sequence[Incoming]) -> None:
+def _check_not_mixed(raters: Sequence[Rater], rows: Sequence[Incoming]) -> None:
     """Simulated ratings never share a store with those of people."""
-    simulated = {rater.origin == SIMULATED for rater in known} | {is_simulated(row.rater) for row in rows}
+    simulated = {rater.origin == SIMULATED for rater in raters} | {is_simulated(row.rater) for row in rows}
     if len(simulated) > 1:
         raise Cod3sError(
             "simulated ratings cannot be mixed with those of people",

@@ -35,7 +35,9 @@ def write_batch(
     columns = [f"{name}_{slot}" for slot in range(1, slots + 1) for name in ("id", "statement")]
     rows = [[cell for item in hit for cell in (item.id, page_text(item.statement))] for hit in hits]
     write_csv(folder / BATCH, columns, rows)
-    write_text(folder / PAGE, render_template(study, slots))
+    template = open_template(Path(__file__).parent / "mturk.html.jinja")
+    page = template.render(study=study, slots=range(1, slots + 1), paragraphs=study.instructions.split("\n\n"))
+    write_text(folder / PAGE, page + "\n")
     return len(hits)
 
 
@@ -71,15 +73,6 @@ def page_text(text: str) -> str:
     """
     escaped = html.escape(text).encode("ascii", "xmlcharrefreplace").decode()
     return f"&#{ord(escaped[0])};{escaped[1:]}" if escaped[:1] in tuple("=+-@") else escaped
-
-
-def render_template(study: Study, slots: int) -> str:
-    """The page of a HIT with `slots` statements."""
-    template = open_template(Path(__file__).parent / "mturk.html.jinja")
-    page: str = template.render(
-        study=study, slots=range(1, slots + 1), paragraphs=study.instructions.split("\n\n")
-    )
-    return page + "\n"
 
 
 def read_results(path: Path) -> Iterator[Incoming | BadRow]:

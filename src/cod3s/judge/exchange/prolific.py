@@ -37,9 +37,9 @@ def write_prolific(
         raise Cod3sError(
             f"--url must be the address that raters open, not {url!r}", hint="--url https://study.example.org"
         )
-    came = [rater for rater in raters if rater.origin == PROLIFIC]
+    rows = [_row(rater, reports.get(rater.id, RaterReport(""))) for rater in raters if rater.origin == PROLIFIC]
     write_json(folder / STUDY, study_body(study, items, url))
-    write_csv(folder / PARTICIPANTS, _COLUMNS, [_row(rater, reports.get(rater.id)) for rater in came])
+    write_csv(folder / PARTICIPANTS, _COLUMNS, rows)
 
 
 def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
@@ -60,10 +60,8 @@ def study_body(study: Study, items: Sequence[Item], url: str) -> dict[str, Any]:
     }
 
 
-def _row(rater: Rater, report: RaterReport | None) -> list[Any]:
+def _row(rater: Rater, report: RaterReport) -> list[Any]:
     finished = "yes" if rater.finished else "no"
-    if report is None:
-        return [rater.external, rater.session, finished, 0, 0, 0, ""]
     minutes = round(report.total_seconds / 60, 1)
     failed, reasons = report.failed_checks, "; ".join(report.reasons)
     return [rater.external, rater.session, finished, report.ratings, minutes, failed, reasons]

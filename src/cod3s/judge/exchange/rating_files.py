@@ -20,21 +20,8 @@ from cod3s.judge.study.folder import Item, Rating
 # A cell that begins with =, +, -, @ or a control character may be run as a formula (CSV injection); an apostrophe
 # in front makes it text. Statements come from other people's models, so this can happen.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\n＝＋－＠]")
-COLUMNS = (
-    "rater",
-    "order",
-    "item",
-    "kind",
-    "relation",
-    "source",
-    "target",
-    "statement",
-    "label",
-    "systems",
-    "score",
-    "seconds",
-    "revision",
-)
+_OF_ITEM = ("kind", "relation", "source", "target", "statement", "label")
+COLUMNS = ("rater", "order", "item", *_OF_ITEM, "systems", "score", "seconds", "revision")
 
 
 def rating_rows(
@@ -47,23 +34,10 @@ def rating_rows(
     for rating in sorted(ratings, key=lambda rating: (names[rating.rater], rating.at, rating.item)):
         item = by_id[rating.item]
         seen[rating.rater] += 1
-        rows.append(
-            (
-                names[rating.rater],
-                seen[rating.rater],
-                item.id,
-                item.kind,
-                item.relation,
-                item.source,
-                item.target,
-                item.statement,
-                item.label,
-                " ".join(f"{credit.system}:{credit.rank or '?'}" for credit in item.of),
-                rating.score,
-                rating.seconds,
-                rating.revision,
-            )
-        )
+        described = [getattr(item, name) for name in _OF_ITEM]
+        systems = " ".join(f"{credit.system}:{credit.rank or '?'}" for credit in item.of)
+        identified = (names[rating.rater], seen[rating.rater], item.id)
+        rows.append((*identified, *described, systems, rating.score, rating.seconds, rating.revision))
     return rows
 
 
@@ -71,12 +45,7 @@ def write_ratings_parquet(path: Path, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write rows for programs: typed, with texts unchanged."""
     arrow = require("pyarrow", "evaluate")
     parquet = require("pyarrow.parquet", "evaluate")
-    numbers = {
-        "order": arrow.int64(),
-        "score": arrow.int64(),
-        "seconds": arrow.float64(),
-        "revision": arrow.int64(),
-    }
+    numbers = {**dict.fromkeys(("order", "score", "revision"), arrow.int64()), "seconds": arrow.float64()}
     schema = arrow.schema([(name, numbers.get(name, arrow.string())) for name in COLUMNS])
     table = arrow.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schema=schema)
     with replaced_file(path) as partial:
@@ -105,13 +74,13 @@ def read_ratings(path: Path) -> Iterator[Incoming | BadRow]:
         table = Table(stream, str(path), kind_of(path) or "csv")
         fields = [table.field(name) for name in ("rater", "item", "score")]
         timed = table.kind == "jsonl" or "seconds" in table.header
-        time = table.field("seconds") if timed else None
+        time = table.field("seconds") if timed else lambda _row: 0.0  # unknown
         for row in table:
             location = f"line {row.line}"
             rater, item, score = ("" if (value := field(row)) is None else str(value).strip() for field in fields)
             try:
-                seconds = float((time(row) if time else 0) or 0)
+                seconds = float(time(row) or 0)
             except (ValueError, TypeError, OverflowError):
-                yield BadRow(location, f"{time(row) if time else ''!r} is not a time in seconds")
+                yield BadRow(location, f"{time(row)!r} is not a time in seconds")
                 continue
             yield Incoming(location, rater, item, score, seconds)

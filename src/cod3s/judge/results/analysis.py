@@ -4,7 +4,7 @@ The order of the ratings does not matter. Attention checks count in no figure ex
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,14 +22,15 @@ from cod3s.options import SEED
 
 Values = dict[str, dict[str, dict[str, float]]]
 """System → figure → source → value."""
+Scores = Mapping[str, tuple[int, ...]]
+"""The scores of every rated item."""
 
 
 @dataclass(frozen=True)
-class SystemFigures:
-    """A system on a relation: its figures, and the number of sources behind each."""
+class SystemFigure(Figure):
+    """A figure of a system on a relation, and the number of sources behind it."""
 
-    figures: Mapping[str, Figure]
-    sources: Mapping[str, int]
+    sources: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Results:
     ratings: int
     raters_per_item: Mapping[int, int]  # number of raters → number of items
     most_answers: int  # rated answers per source, at most: the figures' labels follow it
-    systems: Mapping[str, Mapping[str, SystemFigures]]  # relation → system
+    systems: Mapping[str, Mapping[str, Mapping[str, SystemFigure]]]  # relation → system → figure
     gold: Mapping[str, Mapping[str, GoldFigure]]  # relation → label
     comparisons: Mapping[str, Mapping[str, list[Comparison]]]  # relation → figure
     agreement: Mapping[str, Agreement]  # all, answers, gold
@@ -57,18 +58,6 @@ class Results:
         """Effects before causes, as in the paper; then others by name."""
         return in_paper_order(sorted({*self.systems, *self.gold}))
 
-    def record(self) -> dict[str, Any]:
-        """The results as in metrics.json."""
-        record = asdict(self)
-        for systems in record["systems"].values():
-            for system, figures in systems.items():
-                systems[system] = {
-                    name: {**figure, "sources": figures["sources"][name]}
-                    for name, figure in figures["figures"].items()
-                }
-        record["raters_per_item"] = {str(raters): items for raters, items in self.raters_per_item.items()}
-        return record
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -76,9 +65,9 @@ class Analysis:
 
     settings: Mapping[str, Any]
     simulated: bool
-    raters: tuple[RaterReport, ...]
     results: Results
     everyone: Results
+    raters: tuple[RaterReport, ...]
 
     @property
     def excluded(self) -> list[RaterReport]:
@@ -86,15 +75,7 @@ class Analysis:
 
     def record(self) -> dict[str, Any]:
         """The content of metrics.json."""
-        record: dict[str, Any] = rounded(
-            {
-                "settings": dict(self.settings),
-                "simulated": self.simulated,
-                "results": self.results.record(),
-                "everyone": self.everyone.record(),
-                "raters": [asdict(rater) for rater in self.raters],
-            }
-        )
+        record: dict[str, Any] = rounded(asdict(self))
         return record
 
 
@@ -114,21 +95,16 @@ def analyse(
             hint="collect some with `cod3s judge serve` or `import`; rehearse with `cod3s judge simulate`",
         )
     by_id = {item.id: item for item in items}
-    _check_known(ratings, by_id)
+    if unknown := [rating.item for rating in ratings if rating.item not in by_id]:
+        raise Cod3sError(
+            f"the store contains a rating of {unknown[0]}, which is not an item of this study",
+            hint="give the database that belongs to the study",
+        )
     ordered = sorted(ratings, key=lambda rating: (rating.item, names[rating.rater]))
     reports = report_raters(ordered, by_id, study.exclusion, names)
-    kept = [rating for rating in ordered if not reports[rating.rater].excluded]
-    results, everyone = (_results(study, items, group, seed) for group in (kept, ordered))
-    return Analysis(_settings(study, seed), simulated, tuple(reports.values()), results, everyone)
-
-
-def _check_known(ratings: Iterable[Rating], items: Mapping[str, Item]) -> None:
-    for rating in ratings:
-        if rating.item not in items:
-            raise Cod3sError(
-                f"the store contains a rating of {rating.item}, which is not an item of this study",
-                hint="give the database that belongs to the study",
-            )
+    counted = [rating for rating in ordered if not reports[rating.rater].excluded]
+    results, everyone = (_results(study, items, group, seed) for group in (counted, ordered))
+    return Analysis(_settings(study, seed), simulated, results, everyone, tuple(reports.values()))
 
 
 def _settings(study: Study, seed: int) -> dict[str, Any]:
@@ -170,25 +146,19 @@ def _results(study: Study, items: Sequence[Item], ratings: Sequence[Rating], see
     )
 
 
-def _values(items: Sequence[Item], scores: Mapping[str, tuple[int, ...]]) -> dict[str, Values]:
+def _values(items: Sequence[Item], scores: Scores) -> dict[str, Values]:
     """Relation → system → figure → source → value; a statement of several systems counts for each."""
-    sets: dict[str, dict[str, dict[str, list[RatedAnswer]]]] = {}
+    sets: dict[tuple[str, str, str], list[RatedAnswer]] = defaultdict(list)
     for item in items:
         for credit in item.of:
-            sources = sets.setdefault(item.relation, {}).setdefault(credit.system, {})
-            sources.setdefault(item.source, []).append(RatedAnswer(credit.rank, scores.get(item.id, ())))
-    return {
-        relation: {system: _by_figure(systems[system]) for system in sorted(systems)}
-        for relation, systems in sorted(sets.items())
-    }
-
-
-def _by_figure(sets: Mapping[str, list[RatedAnswer]]) -> dict[str, dict[str, float]]:
-    values: dict[str, dict[str, float]] = {}
-    for source in sorted(sets):
-        for name, value in set_figures(sets[source]).items():
-            values.setdefault(name, {})[source] = value
-    return {name: values[name] for name in FIGURES if name in values}
+            answer = RatedAnswer(credit.rank, scores.get(item.id, ()))
+            sets[item.relation, credit.system, item.source].append(answer)
+    values: dict[str, Values] = {}
+    for relation, system, source in sorted(sets):
+        figures = values.setdefault(relation, {}).setdefault(system, {})
+        for name, value in set_figures(sets[relation, system, source]).items():
+            figures.setdefault(name, {})[source] = value
+    return values
 
 
 def _compare(values: Values) -> dict[str, list[Comparison]]:
@@ -201,14 +171,17 @@ def _compare(values: Values) -> dict[str, list[Comparison]]:
 
 def _summary(
     system: str, values: Mapping[str, Mapping[str, float]], comparisons: Mapping[str, list[Comparison]], seed: int
-) -> SystemFigures:
-    figures = {name: figure_of(system, by_source, comparisons[name], seed) for name, by_source in values.items()}
-    return SystemFigures(figures, {name: len(by_source) for name, by_source in values.items()})
+) -> dict[str, SystemFigure]:
+    return {
+        name: SystemFigure(
+            **vars(figure_of(system, values[name], comparisons[name], seed)), sources=len(values[name])
+        )
+        for name in FIGURES
+        if name in values
+    }
 
 
-def _gold(
-    items: Sequence[Item], scores: Mapping[str, tuple[int, ...]], seed: int
-) -> dict[str, dict[str, GoldFigure]]:
+def _gold(items: Sequence[Item], scores: Scores, seed: int) -> dict[str, dict[str, GoldFigure]]:
     figures: dict[str, dict[str, GoldFigure]] = {}
     for relation in sorted({item.relation for item in items}):
         for label in (RIGHT, WRONG):
@@ -223,19 +196,17 @@ def _gold(
     return figures
 
 
-def _agreements(
-    items: Sequence[Item], scores: Mapping[str, tuple[int, ...]], values: int, seed: int
-) -> dict[str, Agreement]:
+def _agreements(items: Sequence[Item], scores: Scores, values: int, seed: int) -> dict[str, Agreement]:
     """Gold items are far apart by design and raise alpha; the answers alone give the harder, fairer figure."""
-    groups: dict[str, Callable[[Item], bool]] = {
-        "all": lambda item: True,
-        "answers": lambda item: item.kind == ANSWER,
-        "gold": lambda item: bool(item.label),
+    groups = {
+        "all": items,
+        "answers": [item for item in items if item.kind == ANSWER],
+        "gold": [item for item in items if item.label],
     }
     agreements = {}
-    for name, belongs in groups.items():
-        rows = [scores.get(item.id, ()) for item in items if belongs(item)]
+    for name, group in groups.items():
+        rows = [np.array(scores.get(item.id, ()), np.int64) for item in group]
         if rows:
-            counts = np.array([np.bincount(np.array(row, np.int64), minlength=values) for row in rows])
+            counts = np.array([np.bincount(row, minlength=values) for row in rows])
             agreements[name] = agreement(counts, seed=seed)
     return agreements

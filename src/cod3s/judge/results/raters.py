@@ -16,13 +16,13 @@ class RaterReport:
     """One rater; `reasons` are the rules that exclude their ratings, if any."""
 
     name: str  # a pseudonym
-    ratings: int  # without checks
-    mean: float | None
-    median_seconds: float | None  # None if no time is known, as in some imported ratings
-    total_seconds: float
-    checks: int
-    failed_checks: int
-    gold_gap: float | None  # mean score of right minus wrong gold items
+    ratings: int = 0  # without checks
+    mean: float | None = None
+    median_seconds: float | None = None  # None if no time is known, as in some imported ratings
+    total_seconds: float = 0.0
+    checks: int = 0
+    failed_checks: int = 0
+    gold_gap: float | None = None  # mean score of right minus wrong gold items
     reasons: tuple[str, ...] = ()
 
     @property

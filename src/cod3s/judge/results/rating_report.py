@@ -43,7 +43,8 @@ def write_report(folder: Path, analysis: Analysis) -> Path:
     title = f"Human plausibility: {analysis.settings['study']}"
     figure = draw(analysis.results, int(analysis.settings["scale"].split("–")[1]), banner)
     write_json(folder / METRICS, analysis.record())
-    write_png(figure, folder / FIGURE)
+    with replaced_file(folder / FIGURE) as partial:
+        figure.savefig(partial, format="png", dpi=130, facecolor="white", metadata={"Software": None})
     line = report_line(analysis)
     head = [f"# {title}\n", *([f"**{banner}**\n"] if banner else [])]
     write_text(folder / TABLES, "\n".join([*head, *map(markdown, tables), f"{line}\n"]))
@@ -86,13 +87,9 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     panels = figure.subplots(1, len(relations), squeeze=False)[0]
     for axes, relation in zip(panels, relations, strict=True):
         _panel(axes, results, relation, top)
-    measured = {
-        name for by_name in results.systems.values() for system in by_name.values() for name in system.figures
-    }
-    shown = [name for name in MARKS if name in measured]
+    measured = {name for systems in results.systems.values() for figures in systems.values() for name in figures}
     labels = figure_labels(results.most_answers)
-    handles = [_handle(name, labels[name]) for name in shown]
-    if handles:
+    if handles := [_handle(name, labels[name]) for name in MARKS if name in measured]:
         figure.legend(
             handles=handles,
             loc="outside lower center",
@@ -106,23 +103,16 @@ def draw(results: Results, top: int, banner: str = "") -> Any:
     return figure
 
 
-def write_png(figure: Any, path: Path) -> None:
-    """Write the plot on white; the same plot gives the same bytes."""
-    with replaced_file(path) as partial:
-        figure.savefig(partial, format="png", dpi=130, facecolor="white", metadata={"Software": None})
-
-
 def _panel(axes: Any, results: Results, relation: str, top: int) -> None:
     styled(axes, f"mean score (0–{top})", "")
     axes.set_title(title_of(relation), color=INK, fontsize=11, pad=18)
     axes.set_xlim(-0.1, top + 0.1)
     for label, gold in results.gold.get(relation, {}).items():
         _band(axes, gold, *_BANDS[label])
-    systems = list(results.systems.get(relation, {}))
+    systems = results.systems.get(relation, {})
     axes.set_yticks(range(len(systems)), systems)
     axes.set_ylim(len(systems) - 0.4, -0.6)
-    for row, system in enumerate(systems):
-        figures = results.systems[relation][system].figures
+    for row, figures in enumerate(systems.values()):
         shown = [name for name in MARKS if name in figures]
         for number, name in enumerate(shown):
             score, (colour, mark) = figures[name], MARKS[name]

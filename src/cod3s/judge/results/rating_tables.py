@@ -42,14 +42,15 @@ def all_tables(analysis: Analysis) -> list[Table]:
 def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     """The paper's table 4: a row per system, then the gold rows; without figures that no system has."""
     systems = results.systems.get(relation, {})
-    shown = [name for name in PLAIN if any(name in system.figures for system in systems.values())] or ["top1"]
+    shown = [name for name in PLAIN if any(name in figures for figures in systems.values())] or ["top1"]
     gold = results.gold.get(relation, {})
     published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
-    for name, system in systems.items():
-        figures = [interval_cell(system.figures.get(figure), 2) for figure in shown]
+    for name, figures in systems.items():
+        cells = [interval_cell(figures.get(figure), 2) for figure in shown]
+        sources = max((figure.sources for figure in figures.values()), default=0)
         paper = [_published(PLAUSIBILITY.get(name, {}), relation, shown)] if published else []
-        rows.append(table_row(name, *figures, max(system.sources.values(), default=0), *paper))
+        rows.append(table_row(name, *cells, sources, *paper))
     for label, figure in gold.items():
         blanks = [""] * (len(shown) - 1)
         paper = (
@@ -71,9 +72,9 @@ def held_out_table(results: Results, relation: str) -> Table:
     """The maxima without their optimistic bias."""
     names = [name for name in FIGURES if name.endswith(HELD_OUT)]
     rows = [
-        table_row(name, *(interval_cell(system.figures.get(figure), 2) for figure in names))
-        for name, system in results.systems.get(relation, {}).items()
-        if any(figure in system.figures for figure in names)
+        table_row(name, *(interval_cell(figures.get(figure), 2) for figure in names))
+        for name, figures in results.systems.get(relation, {}).items()
+        if any(figure in figures for figure in names)
     ]
     labels = figure_labels(results.most_answers)
     columns = ("system", *(labels[name] for name in names))

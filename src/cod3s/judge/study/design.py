@@ -35,12 +35,11 @@ class Design:
     seed: int = SEED
     raters_per_item: int = 4
     per_rater: int = 50
-    top: Mapping[str, int] | None = None
+    top: Mapping[str, int] = field(default_factory=dict)
     checks: int = 3
     gold: int | None = None
-    templates: Mapping[str, str] | None = None
+    templates: Mapping[str, str] = field(default_factory=dict)
     instructions: str = INSTRUCTIONS
-    question: str = QUESTION
     completion_code: str = ""
     exclusion: Exclusion = field(default_factory=Exclusion)
 
@@ -75,8 +74,8 @@ def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, de
 
 def _make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
     systems = read_systems(outputs)
-    templates = {**TEMPLATES, **(design.templates or {})}
-    answers = answer_items(systems, templates, _tops(systems, design.top or {"": DEFAULT_TOP}))
+    templates = {**TEMPLATES, **design.templates}
+    answers = answer_items(systems, templates, _tops(systems, design.top))
     gold = []
     if questions is not None:
         gold = gold_items(
@@ -92,7 +91,7 @@ def _make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, d
         seed=design.seed,
         raters_per_item=design.raters_per_item,
         per_rater=min(design.per_rater, rated),
-        question=design.question,
+        question=QUESTION,
         scale=SCALE,
         instructions=design.instructions,
         completion_code=design.completion_code or new_code(),

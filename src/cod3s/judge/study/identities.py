@@ -47,7 +47,11 @@ def pseudonyms(study: Study, raters: Iterable[Rater]) -> dict[str, str]:
     It is made from the random id in the store, which no export shows, so nobody can test whether a name or a
     Prolific id belongs to it.
     """
-    return {rater.id: _pseudonym(study, rater) for rater in raters}
+    names = {}
+    for rater in raters:
+        digest = hashlib.sha256(f"{study.id} {rater.id}".encode()).hexdigest()[:10]
+        names[rater.id] = f"{SIMULATED if rater.origin == SIMULATED else 'r'}-{digest}"
+    return names
 
 
 def is_simulated(name: str) -> bool:
@@ -63,8 +67,3 @@ def as_text(moment: datetime) -> str:
 def timestamp() -> str:
     """The current time, as it is stored."""
     return as_text(datetime.now(timezone.utc))
-
-
-def _pseudonym(study: Study, rater: Rater) -> str:
-    digest = hashlib.sha256(f"{study.id} {rater.id}".encode()).hexdigest()[:10]
-    return f"{SIMULATED if rater.origin == SIMULATED else 'r'}-{digest}"

@@ -2,8 +2,7 @@
 
 Every statement has a true plausibility: the level of its system plus an offset of its source and an offset of the
 answer. A rater adds a personal bias and, each time, noise, and gives the nearest score; careless raters answer at
-random.
-From this, the expected agreement of the raters can be computed, and the analysis must find it.
+random. From this, the expected agreement of the raters can be computed, and the analysis must find it.
 """
 
 import random
@@ -27,6 +26,8 @@ _SECONDS, _CARELESS_SECONDS = 7.0, 1.5  # medians
 _EPOCH = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 Array = npt.NDArray[np.float64]
+Plan = list[tuple[Item, list[int]]]
+"""Every item with the numbers of its raters."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def rate(
     biases = generator.normal(0, crowd.bias, size=crowd.raters)
     raters = tuple(_rater(number, crowd) for number in range(crowd.raters))
     ratings: list[Rating] = []
-    for item, numbers in _plan(study, items, crowd):
+    plan = _plan(study, items, crowd)
+    for item, numbers in plan:
         for number in numbers:
             if number < crowd.careless:
                 score, pace = int(generator.integers(0, top + 1)), _CARELESS_SECONDS
@@ -112,7 +114,7 @@ def rate(
             seconds = round(pace * float(generator.lognormal(0, 0.5)), 2)
             key = f"{SIMULATED}-{item.id}"
             ratings.append(Rating(raters[number].id, item.id, score, seconds, _time(len(ratings)), key=key))
-    return Simulation(raters, tuple(ratings), truths, levels, _implied(study, items, truths, biases, crowd))
+    return Simulation(raters, tuple(ratings), truths, levels, _implied(plan, truths, biases, crowd, top))
 
 
 def score_probabilities(centres: Array, noise: float, top: int) -> Array:
@@ -127,13 +129,10 @@ def score_probabilities(centres: Array, noise: float, top: int) -> Array:
     return probabilities
 
 
-def _implied(
-    study: Study, items: Sequence[Item], truths: Mapping[str, float], biases: Array, crowd: Crowd
-) -> float | None:
+def _implied(plan: Plan, truths: Mapping[str, float], biases: Array, crowd: Crowd, top: int) -> float | None:
     """Alpha of the coincidences that these raters are expected to produce."""
-    top = len(study.scale) - 1
     expected = np.zeros((top + 1, top + 1))
-    for item, numbers in _plan(study, items, crowd):
+    for item, numbers in plan:
         if item.kind == CHECK or len(numbers) < 2:
             continue
         scores = score_probabilities(truths[item.id] + biases[numbers], crowd.noise, top)  # (raters, scores)
@@ -144,7 +143,7 @@ def _implied(
     return None if np.isnan(alpha) else alpha
 
 
-def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> list[tuple[Item, list[int]]]:
+def _plan(study: Study, items: Sequence[Item], crowd: Crowd) -> Plan:
     """Who rates what: everybody rates the checks; the other items, in random order, go to the raters in turn."""
     share = min(study.raters_per_item, crowd.raters)
     plan, turn = [], 0

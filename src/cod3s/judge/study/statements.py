@@ -82,12 +82,12 @@ def choose_questions(
     """The questions whose premise the systems answer; with `number`, that many at random, answered ones first."""
     answered = {(answers.relation, for_modelling(answers.source)) for sets in systems.values() for answers in sets}
     drawn = random.Random(f"{seed} gold").sample(questions, len(questions))
-    known = [question for question in drawn if question.answer is not None]
+    answerable = [question for question in drawn if question.answer is not None]
     matching = [
-        question for question in known if (question.direction, for_modelling(question.premise)) in answered
+        question for question in answerable if (question.direction, for_modelling(question.premise)) in answered
     ]
     if number is not None:
-        return [*matching, *(question for question in known if question not in matching)][:number]
+        return [*matching, *(question for question in answerable if question not in matching)][:number]
     if not matching:
         raise Cod3sError(
             "the outputs answer none of the gold questions", hint="add --gold 20 to mix in 20 of them"

@@ -1,6 +1,6 @@
-/** The list of answers, a card for each bin, in the order of their numbers: pending, then filled; asked-for ones last.
+/** The list of answers: a card for each bin, in the order of their numbers, those that were asked for last.
  *
- * Holds what is shown; asks for nothing itself: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onStress`, `fetchBin`).
+ * It makes no requests: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onHighlight`, `fetchBin`).
  */
 
 import { make } from "./dom.js";
@@ -49,9 +49,10 @@ export class AnswerList {
     this.dropEmpty(signatures);
   }
 
-  /** Removes those cards of these bins that wait for an answer that will not come. */
+  /** Removes the cards of these bins that wait for an answer that will not come. */
   dropEmpty(signatures) {
-    for (const card of this.cards.filter(({ bin, answers }) => signatures.has(bin.signature) && !answers.length)) this.drop(card);
+    const empty = this.cards.filter(({ bin, answers }) => signatures.has(bin.signature) && !answers.length);
+    empty.forEach((card) => this.drop(card));
     this.renumber();
   }
 
@@ -87,7 +88,7 @@ export class AnswerList {
     element?.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
   }
 
-  stress(signature) {
+  highlight(signature) {
     for (const { bin, element } of this.cards) element.classList.toggle("hot", bin.signature === signature);
   }
 
@@ -95,14 +96,14 @@ export class AnswerList {
 
   listen(card) {
     const { element, bin } = card;
-    for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => this.callbacks.onStress(bin.signature));
-    for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, () => this.callbacks.onStress(null));
+    for (const kind of ["pointerenter", "focusin"]) element.addEventListener(kind, () => this.callbacks.onHighlight(bin.signature));
+    for (const kind of ["pointerleave", "focusout"]) element.addEventListener(kind, () => this.callbacks.onHighlight(null));
   }
 
   renumber() {
-    this.cards.forEach((card, place) => {
-      if (card.number === place + 1) return;
-      card.number = place + 1;
+    this.cards.forEach((card, index) => {
+      if (card.number === index + 1) return;
+      card.number = index + 1;
       this.render(card);
     });
     this.root.append(...this.cards.map((card) => card.element).filter((element) => !element.isConnected));
@@ -125,10 +126,10 @@ export class AnswerList {
   texts({ answers, asked }) {
     const badge = asked ? make("span", { class: "badge", text: "asked for" }) : null;
     if (!answers.length) return [make("p", { class: "answer" }, make("span", { class: "writing", text: "writing…" }), badge)];
-    return answers.map((answer, place) => make("p", { class: "answer" }, make("span", { class: "text", text: answer.text }), place ? null : badge));
+    return answers.map(({ text }, index) => make("p", { class: "answer" }, make("span", { class: "text", text }), index ? null : badge));
   }
 
-  /** What the bin is like; nothing if that would tell nothing about the answer. */
+  /** What the bin is like, if that tells something about the answer. */
   binLine({ caption }) {
     return caption ? make("p", { class: "like" }, "its bin is like: ", make("span", { class: "medoid", text: caption })) : null;
   }
@@ -146,19 +147,13 @@ export class AnswerList {
   actions(card) {
     const { bin, answers, asked, number, open } = card;
     if (!answers.length) return null;
-    const text = answers.map((answer) => answer.text).join("\n");
-    const copy = make("button", { type: "button", class: "small", "data-action": "copy", "aria-label": `Copy answer ${number}`, text: "Copy" });
-    copy.addEventListener("click", () => this.callbacks.onCopy(text, copy));
+    const copied = answers.map(({ text }) => text).join("\n");
+    const button = (action, text, label, click, more) =>
+      make("button", { type: "button", class: "small", "data-action": action, "aria-label": label, text, click, ...more });
     return make("div", { class: "actions" },
-      copy,
-      make("button", {
-        type: "button", class: "small", "data-action": "nearby", "aria-expanded": String(open),
-        "aria-label": `Bins near answer ${number}`, text: "Nearby bins", click: () => this.toggle(card),
-      }),
-      asked ? make("button", {
-        type: "button", class: "small", "data-action": "remove", "aria-label": `Remove answer ${number}`,
-        text: "Remove", click: () => this.callbacks.onRemove(bin.signature),
-      }) : null,
+      button("copy", "Copy", `Copy answer ${number}`, (event) => this.callbacks.onCopy(copied, event.target)),
+      button("nearby", "Nearby bins", `Bins near answer ${number}`, () => this.toggle(card), { "aria-expanded": String(open) }),
+      asked ? button("remove", "Remove", `Remove answer ${number}`, () => this.callbacks.onRemove(bin.signature)) : null,
     );
   }
 

@@ -1,5 +1,7 @@
 /** Talking to the server: JSON in and out, answers as a stream of lines; every failure becomes a Trouble in words. */
 
+import { Refused, send } from "./request.js";
+
 /** What went wrong and the way out. `retry` says whether the same request may work later, after `wait` seconds. */
 export class Trouble extends Error {
   constructor(message, { hint = "", retry = false, wait = 0 } = {}) {
@@ -50,16 +52,13 @@ async function* lines(body) {
   if (rest.trim()) yield rest;
 }
 
-async function request(path, { body, signal } = {}) {
-  const options = body ? { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {};
-  let response;
+async function request(path, options) {
   try {
-    response = await fetch(path, { ...options, signal });
+    return await send(path, options);
   } catch (error) {
-    throw error.name === "AbortError" ? error : gone();
+    if (error.name === "AbortError") throw error;
+    throw error instanceof Refused ? refusal(error) : gone();
   }
-  if (!response.ok) throw await refused(response);
-  return response;
 }
 
 async function asJson(response) {
@@ -70,26 +69,22 @@ async function asJson(response) {
   }
 }
 
-async function refused(response) {
-  const said = await response.json().then((content) => content.error ?? {}, () => ({}));
-  const busy = [429, 503, 504].includes(response.status);
-  const wait = Number(response.headers.get("Retry-After")) || (busy ? 3 : 0);
-  if (!busy) {
-    return new Trouble(said.message ?? `The server answered ${response.status}.`, {
-      hint: said.hint ?? "",
-      retry: response.status >= 500,
-    });
-  }
-  return new Trouble(said.message ?? "The server is busy with other requests.", {
-    hint: said.hint || "Nothing is wrong with your sentence: wait a moment and try again.",
-    retry: true,
-    wait,
-  });
+function refusal({ status, message, hint, wait, busy }) {
+  if (!busy) return new Trouble(message, { hint, retry: status >= 500 });
+  const patience = "Nothing is wrong with your sentence: wait a moment and try again.";
+  return new Trouble(message, { hint: hint || patience, retry: true, wait: wait || 3 });
 }
 
 function asTrouble(error) {
   if (error instanceof Trouble || error.name === "AbortError") return error;
   return error instanceof TypeError ? brokenOff() : new Trouble("The server's reply was not JSON.", { retry: true });
+}
+
+/** An error for users: a bug, which the console gets, becomes `otherwise`. */
+export function troubleOf(error, otherwise) {
+  if (error instanceof Trouble) return error;
+  console.error(error);
+  return otherwise;
 }
 
 const gone = () =>

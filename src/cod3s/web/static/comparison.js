@@ -1,18 +1,16 @@
-/** The column beside the answers: what plain beam search gives, and how many answers of each mean something different. */
+/** The column beside the answers: those of plain beam search, and how many of each mean something different. */
 
 import { byId, make, say } from "./dom.js";
 import { score, thresholdWords, verdictWords } from "./words.js";
 
 export class Comparison {
   clear() {
-    say(byId("verdict-cod3s"), "");
-    say(byId("verdict-s2s"), "");
-    say(byId("plain-note"), "");
+    for (const id of ["verdict-cod3s", "verdict-s2s", "plain-note"]) say(byId(id), "");
     byId("plain-progress").textContent = "";
     byId("plain-answers").replaceChildren();
   }
 
-  /** Makes room for the column, or takes it away. */
+  /** Shows the column, or hides it. */
   open(wanted) {
     byId("plain").hidden = !wanted;
     byId("stage").classList.toggle("comparing", wanted);
@@ -38,9 +36,9 @@ export class Comparison {
   }
 }
 
-function plainCard(answer, place) {
+function plainCard(answer, index) {
   return make("li", { class: "bin" },
-    make("span", { class: "number", "aria-hidden": "true", text: place + 1 }),
+    make("span", { class: "number", "aria-hidden": "true", text: index + 1 }),
     make("div", { class: "body" },
       make("p", { class: "answer" }, make("span", { class: "text", text: answer.text })),
       make("p", { class: "facts" }, make("span", { text: `score ${score(answer.score)}` }))));

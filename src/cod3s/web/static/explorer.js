@@ -1,16 +1,17 @@
-/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar true. */
+/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar up to date. */
 
 import { AnswerList } from "./answers.js";
-import { Trouble, fetchBin, fetchComparison, fetchInfo, fetchMap, streamAnswers } from "./api.js";
+import { Trouble, fetchBin, fetchComparison, fetchInfo, fetchMap, streamAnswers, troubleOf } from "./api.js";
+import { copyBy } from "./clipboard.js";
 import { Comparison } from "./comparison.js";
 import { byId, make, say } from "./dom.js";
 import { Form } from "./form.js";
 import { MeaningMap } from "./map.js";
 import { unwarn, warn } from "./notice.js";
 import { readState, requestBody, writeState } from "./state.js";
-import { asCsv, asRecord, copy, download } from "./take.js";
+import { asCsv, download } from "./take.js";
 import { Waiting } from "./waiting.js";
-import { emptyWords, heading, introWords, progressWords } from "./words.js";
+import { emptyWords, fillTemplate, introWords, progressWords } from "./words.js";
 
 const SETTLE = 500; // milliseconds that a slider must rest before its change is asked for
 
@@ -31,17 +32,19 @@ class Explorer {
       onAsk: (bin) => this.askFor(bin),
       onCopy: (text, button) => this.copied(text, button),
       onRemove: (signature) => this.forget(signature),
-      onStress: (signature) => this.map.stress(signature),
+      onHighlight: (signature) => this.map.highlight(signature),
       fetchBin: (signature) => fetchBin(signature, this.state.relation),
     });
     this.map = new MeaningMap(byId("map"), byId("map-speech"), {
       onAsk: (bin) => this.askFor(bin),
-      onMark: (signature, { chosen }) => (chosen ? this.list.goTo(signature) : this.list.stress(signature)),
+      onChoose: (signature) => this.list.goTo(signature),
+      onHover: (signature) => this.list.highlight(signature),
     });
     this.comparison = new Comparison();
     this.waiting = new Waiting();
     this.listen();
-    this.introduce();
+    byId("about").textContent = `Bundle ${info.name} · ${info.bits} bits of ${info.encoder} · cod3s ${info.version}`;
+    this.restore();
   }
 
   listen() {
@@ -55,12 +58,6 @@ class Explorer {
     byId("export-json").addEventListener("click", () => this.exportJson());
     byId("export-csv").addEventListener("click", () => this.exportCsv());
     window.addEventListener("popstate", () => this.restore());
-  }
-
-  introduce() {
-    const { name, bits, encoder, version } = this.info;
-    byId("about").textContent = `Bundle ${name} · ${bits} bits of ${encoder} · cod3s ${version}`;
-    this.restore();
   }
 
   /** Shows what the link says, and runs it if it has a sentence. */
@@ -79,14 +76,14 @@ class Explorer {
 
   submit() {
     if (!this.form.valid()) return;
+    const { text, relation, asked } = this.state;
     const wanted = this.form.read();
-    const same = wanted.text === this.state.text && wanted.relation === this.state.relation;
-    this.state = { ...wanted, asked: same ? this.state.asked : [] };
+    this.state = { ...wanted, asked: wanted.text === text && wanted.relation === relation ? asked : [] };
     history.pushState(null, "", writeState(this.state));
     this.run();
   }
 
-  /** A moved slider runs again what has run before, once it rests. */
+  /** A moved slider runs the last question again, once it rests. */
   changeSettings() {
     clearTimeout(this.resting);
     if (this.state.text) this.resting = setTimeout(() => this.submit(), SETTLE);
@@ -100,7 +97,7 @@ class Explorer {
     if (wanted && this.record) this.working((signal) => this.compare(signal), () => this.changeComparison(true));
   }
 
-  /** Bins belong to a relation: with another, nothing that was found holds. */
+  /** Bins belong to a relation, so the answers do not hold for another. */
   changeRelation() {
     const ran = this.state.text;
     this.state = { ...this.form.read(), text: "", asked: [] };
@@ -133,11 +130,11 @@ class Explorer {
     }
     this.state.asked.push(signature);
     history.replaceState(null, "", writeState(this.state));
-    this.writeFrom([{ signature, count, medoid }]);
+    this.writeFrom({ signature, count, medoid });
   }
 
   forget(signature) {
-    this.state.asked = this.state.asked.filter((one) => one !== signature);
+    this.state.asked = this.state.asked.filter((asked) => asked !== signature);
     history.replaceState(null, "", writeState(this.state));
     this.list.remove(signature);
     this.refresh();
@@ -152,7 +149,8 @@ class Explorer {
     this.wipe();
     clearTimeout(this.resting);
     const state = this.state;
-    byId("answers-title").textContent = heading(this.template(), state.text);
+    const { template } = this.info.relations.find(({ name }) => name === state.relation);
+    byId("answers-title").textContent = fillTemplate(template, state.text, "…");
     document.title = `${state.text} – cod3s explorer`;
     await this.working(async (signal) => {
       if (state.compare) this.comparison.wait();
@@ -167,8 +165,8 @@ class Explorer {
 
   async compare(signal) {
     this.comparison.wait();
-    const found = await fetchComparison(requestBody(this.state), signal);
-    if (this.state.compare && !signal.aborted) this.comparison.show(found);
+    const comparison = await fetchComparison(requestBody(this.state), signal);
+    if (this.state.compare && !signal.aborted) this.comparison.show(comparison);
   }
 
   /** The bins that a link asks for, of which only the signatures are known. */
@@ -177,33 +175,32 @@ class Explorer {
     if (missing.length) await this.stream({ ...requestBody(this.state), signatures: missing, k: missing.length }, { signal, asked: true });
   }
 
-  writeFrom(bins) {
-    const signatures = bins.map((bin) => bin.signature);
-    this.list.expect(bins, { asked: true });
+  writeFrom(bin) {
+    this.list.expect([bin], { asked: true });
     this.refresh();
-    this.list.goTo(signatures[0]);
-    const body = { ...requestBody(this.state), signatures, k: signatures.length };
-    return this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bins));
+    this.list.goTo(bin.signature);
+    const body = { ...requestBody(this.state), signatures: [bin.signature], k: 1 };
+    this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bin));
   }
 
   async stream(body, { signal, asked }) {
-    const own = new Set(body.signatures); // bins whose cards wait for this stream
-    const onEvent = (event) => !signal.aborted && this.take(event, { asked, own });
+    const awaited = new Set(body.signatures); // bins whose cards wait for this stream
+    const onEvent = (event) => !signal.aborted && this.take(event, { asked, awaited });
     try {
       const record = await streamAnswers(body, { signal, onEvent });
-      this.list.settle(record, own);
+      this.list.settle(record, awaited);
       return record;
     } catch (error) {
-      this.list.dropEmpty(own);
+      this.list.dropEmpty(awaited);
       throw error;
     } finally {
       this.refresh();
     }
   }
 
-  take(event, { asked, own }) {
+  take(event, { asked, awaited }) {
     if (event.event === "signatures") {
-      for (const { signature } of event.signatures) own.add(signature);
+      for (const { signature } of event.signatures) awaited.add(signature);
       this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { asked });
     } else if (event.event === "answer") {
       this.list.fill(event.answer, event.caption);
@@ -213,14 +210,14 @@ class Explorer {
     this.refresh();
   }
 
-  /** Runs something that can be stopped, and says in words what ends it otherwise. */
-  async working(what, again) {
+  /** Runs work that can be stopped; if it fails, says so and offers to try `again`. */
+  async working(work, again) {
     const controller = new AbortController();
     this.work.add(controller);
     this.refresh();
     unwarn();
     try {
-      await what(controller.signal);
+      await work(controller.signal);
     } catch (error) {
       if (this.work.has(controller)) this.failed(error, again);
     } finally {
@@ -232,8 +229,7 @@ class Explorer {
   failed(error, again) {
     this.waiting.end({ complete: false });
     this.comparison.halt();
-    if (!(error instanceof Trouble)) console.error(error);
-    warn(error instanceof Trouble ? error : new Trouble("Something on this page failed.", { hint: "Reload it." }), again);
+    warn(troubleOf(error, new Trouble("Something on this page failed.", { hint: "Reload it." })), again);
   }
 
   async loadMap() {
@@ -267,7 +263,8 @@ class Explorer {
     const busy = this.work.size > 0;
     const marks = this.list.marks();
     const arrived = this.list.answers().length;
-    swap(byId("find"), byId("stop"), busy);
+    if (busy) replace(byId("find"), byId("stop"));
+    else replace(byId("stop"), byId("find"));
     byId("tools").hidden = !arrived;
     byId("progress").textContent = progressWords({ busy, arrived, wanted: marks.length });
     say(byId("nothing"), marks.length || busy ? "" : this.record ? emptyWords : introWords);
@@ -279,25 +276,19 @@ class Explorer {
     byId("remarks").hidden = !remarks.length;
   }
 
-  template() {
-    return this.info.relations.find(({ name }) => name === this.state.relation).template;
-  }
-
-  // Taking along
+  // Copies and files
 
   allTexts() {
     return this.list.answers().map(({ text }) => text).join("\n");
   }
 
   async copied(text, button) {
-    const before = button.textContent;
-    button.textContent = (await copy(text)) ? "Copied" : "Could not copy";
-    byId("announcer").append(make("span", { text: `${button.textContent}. ` }));
-    setTimeout(() => (button.textContent = before), 1500);
+    const result = await copyBy(button, text, "Could not copy");
+    byId("announcer").append(make("span", { text: `${result}. ` }));
   }
 
   exportJson() {
-    const record = asRecord(this.taken(), this.list.answers());
+    const record = { ...this.taken(), answers: this.list.answers() };
     download("answers.json", "application/json", `${JSON.stringify(record, null, 2)}\n`);
   }
 
@@ -305,16 +296,15 @@ class Explorer {
     download("answers.csv", "text/csv", asCsv(this.taken(), this.list.answers()));
   }
 
-  /** The record of the run; of one that was stopped, what is known. */
+  /** The record of the run; if it was stopped, what is known of it. */
   taken() {
     const { text, relation } = this.state;
     return this.record ?? { source: text, relation, system: "cod3s", settings: requestBody(this.state), remarks: ["stopped before the end"] };
   }
 }
 
-/** Shows the second button in place of the first, or the other way round, without losing the focus. */
-function swap(first, second, other) {
-  const [shown, gone] = other ? [second, first] : [first, second];
+/** Shows one button in place of another, without losing the focus. */
+function replace(gone, shown) {
   const focused = document.activeElement === gone;
   shown.hidden = false;
   gone.hidden = true;
@@ -326,8 +316,7 @@ async function start() {
     new Explorer(await fetchInfo());
     unwarn();
   } catch (error) {
-    if (!(error instanceof Trouble)) console.error(error);
-    warn(error instanceof Trouble ? error : new Trouble("The page could not start.", { retry: true }), start);
+    warn(troubleOf(error, new Trouble("The page could not start.", { retry: true })), start);
   }
 }
 

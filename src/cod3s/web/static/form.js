@@ -1,4 +1,4 @@
-/** The form: the sentence, the relation and the settings on the page ↔ the state. Says what is wrong beside the field. */
+/** The form: the sentence, the relation and the settings as a state, and errors beside the fields. */
 
 import { byId, make } from "./dom.js";
 import { MOST_SEED, within } from "./state.js";
@@ -7,53 +7,50 @@ import { apartWords, countWords, relationWords, settingsWords, specificWords, te
 const SLIDERS = ["k", "min_hamming", "sentence_weight"];
 
 export class Form {
-  constructor(info, { onSubmit, onChange, onCompare, onRelation }) {
+  constructor(info, callbacks) {
     this.info = info;
     this.text = byId("text");
-    this.onSubmit = onSubmit;
-    this.offerRelations(onRelation);
+    this.callbacks = callbacks;
+    this.offerRelations();
     byId("k").max = info.limits.k;
     byId("seed").max = MOST_SEED;
     byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
     byId("sentence_weight-control").hidden = info.critic; // which ranks in place of MMI, whose weight this is
     byId("settings").open = matchMedia("(min-width: 50rem)").matches;
-    byId("compare").addEventListener("change", (event) => onCompare(event.target.checked));
-    this.listen(onChange);
+    byId("compare").addEventListener("change", (event) => callbacks.onCompare(event.target.checked));
+    this.listen();
   }
 
-  offerRelations(onRelation) {
+  offerRelations() {
     const choices = this.info.relations.map((relation) =>
       make("label", {},
-        make("input", { type: "radio", name: "relation", value: relation.name, change: () => this.relationChanged(onRelation) }),
+        make("input", { type: "radio", name: "relation", value: relation.name, change: () => this.relationChanged() }),
         make("span", { text: relationWords(relation).label })),
     );
     byId("relations").replaceChildren(...choices);
   }
 
-  listen(onChange) {
-    byId("ask").addEventListener("submit", (event) => {
+  listen() {
+    const submit = (event) => {
       event.preventDefault();
-      this.onSubmit();
-    });
-    this.text.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.isComposing) return;
-      event.preventDefault();
-      this.onSubmit();
-    });
+      this.callbacks.onSubmit();
+    };
+    byId("ask").addEventListener("submit", submit);
+    this.text.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && submit(event));
     this.text.addEventListener("input", () => this.describe());
     for (const id of SLIDERS) byId(id).addEventListener("input", () => this.describe());
     for (const id of [...SLIDERS, "search-beam", "search-sample", "seed"]) {
       byId(id).addEventListener("change", () => {
         this.describe();
-        onChange();
+        this.callbacks.onChange();
       });
     }
   }
 
-  relationChanged(onRelation) {
+  relationChanged() {
     this.describe();
     this.offerExamples();
-    onRelation();
+    this.callbacks.onRelation();
   }
 
   offerExamples() {
@@ -66,12 +63,12 @@ export class Form {
   take(text) {
     this.text.value = text;
     this.describe();
-    this.onSubmit();
+    this.callbacks.onSubmit();
   }
 
   relation() {
     const name = document.querySelector("[name=relation]:checked").value;
-    return this.info.relations.find((one) => one.name === name);
+    return this.info.relations.find((relation) => relation.name === name);
   }
 
   /** What the form says now; `asked` is not in the form. */

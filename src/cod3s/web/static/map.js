@@ -1,6 +1,6 @@
 /** The picture of the meaning space: thousands of faint dots on a canvas, chosen bins as numbered marks over them.
  *
- * Knows places and signatures; what happens when a bin is asked for is the business of `onAsk` and `onMark`.
+ * Its callbacks decide what a choice does: `onAsk` for a bin, `onChoose` and `onHover` for the mark of an answer.
  */
 
 import { make, makeSvg } from "./dom.js";
@@ -15,15 +15,14 @@ const NEAR_BITS = 2; // dots this many bits from the pointed one are shown with 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class MeaningMap {
-  constructor(root, speech, { onAsk, onMark }) {
+  constructor(root, speech, callbacks) {
     this.root = root;
     this.speech = speech;
-    this.onAsk = onAsk;
-    this.onMark = onMark;
+    this.callbacks = callbacks;
     [this.canvas, this.overlay, this.tip] = root.children;
     this.bins = [];
     this.marks = [];
-    this.seen = new Set(); // signatures whose marks have come in already
+    this.seen = new Set(); // signatures of the marks that are drawn already
     this.pointed = null;
     this.place = fitPlaces([]);
     new ResizeObserver(() => this.draw()).observe(root);
@@ -37,7 +36,7 @@ export class MeaningMap {
     this.place = fitPlaces(bins);
     this.pointed = null;
     this.draw();
-    this.tell();
+    this.showTip();
   }
 
   /** Lights up chosen bins: `{signature, number, asked, pending, count, medoid}` each. */
@@ -46,8 +45,8 @@ export class MeaningMap {
     this.drawMarks();
   }
 
-  /** Stresses the mark of one bin, or of none. */
-  stress(signature) {
+  /** Highlights the mark of a bin, or none. */
+  highlight(signature) {
     for (const mark of this.overlay.querySelectorAll(".mark")) {
       mark.classList.toggle("hot", mark.dataset.signature === signature);
     }
@@ -126,29 +125,29 @@ export class MeaningMap {
   }
 
   hover(event) {
-    const mark = event.target.closest(".mark");
-    this.onMark(mark?.dataset.signature ?? null, { chosen: false });
-    this.stress(mark?.dataset.signature ?? null);
-    if (mark) this.point(this.marked(mark.dataset.signature));
-    else this.point(this.under(event));
+    const signature = event.target.closest(".mark")?.dataset.signature ?? null;
+    this.callbacks.onHover(signature);
+    this.highlight(signature);
+    this.point(signature ? this.marked(signature) : this.under(event));
   }
 
-  /** A mouse asks at once; a finger, which covers the dots, first sees what it touched and asks by a second tap. */
+  /** A click asks at once. A finger covers the dots, so a first tap shows what it touched, and a second asks. */
   click(event) {
     const mark = event.target.closest(".mark");
     if (mark) {
-      this.onMark(mark.dataset.signature, { chosen: true });
+      this.callbacks.onChoose(mark.dataset.signature);
       return;
     }
-    const bin = this.under(event, event.pointerType === "touch" ? 2 * REACH : REACH);
-    const first = event.pointerType === "touch" && bin?.signature !== this.pointed?.signature;
-    this.point(bin, { touch: event.pointerType === "touch" });
-    if (bin && !first) this.onAsk(bin);
+    const touch = event.pointerType === "touch";
+    const bin = this.under(event, touch ? 2 * REACH : REACH);
+    const first = touch && bin?.signature !== this.pointed?.signature;
+    this.point(bin, { touch });
+    if (bin && !first) this.callbacks.onAsk(bin);
   }
 
   key(event) {
     if (event.key in ARROWS) this.point(this.towards(ARROWS[event.key]), { speak: true });
-    else if (event.key === "Enter" && this.pointed) this.onAsk(this.pointed);
+    else if (event.key === "Enter" && this.pointed) this.callbacks.onAsk(this.pointed);
     else if (event.key === "Escape") this.point(null);
     else return;
     event.preventDefault();
@@ -172,32 +171,32 @@ export class MeaningMap {
     return this.marks[0] ?? this.bins[0] ?? null;
   }
 
-  /** The nearest dot or mark in a direction: what lies aside counts double. */
+  /** The nearest dot or mark in a direction; distance to the side counts double. */
   towards([right, down]) {
     if (!this.pointed) return this.firstBin();
     const from = this.pixels(this.pointed);
-    const found = nearest([...this.marks, ...this.bins], (bin) => {
+    const next = nearest([...this.marks, ...this.bins], (bin) => {
       const { x, y } = this.pixels(bin);
       const ahead = (x - from.x) * right + (y - from.y) * down;
       const aside = Math.abs((x - from.x) * down) + Math.abs((y - from.y) * right);
       return ahead > 3 ? ahead + 2 * aside : Infinity;
     });
-    return found ?? this.pointed;
+    return next ?? this.pointed;
   }
 
   point(bin, { speak = false, touch = false } = {}) {
     if (bin?.signature === this.pointed?.signature) return;
     this.pointed = bin;
     this.draw();
-    this.tell(touch);
+    this.showTip(touch);
     if (speak && bin) this.speech.textContent = `${binWords(bin)}, ${plural(bin.count, "sentence")}`;
   }
 
-  tell(touch = false) {
+  showTip(touch = false) {
     this.tip.hidden = !this.pointed;
     if (!this.pointed) return;
-    const taken = this.marked(this.pointed.signature);
-    const ask = taken ? `answer ${taken.number}` : `${touch ? "Tap again" : "Click"} for an answer from here`;
+    const mark = this.marked(this.pointed.signature);
+    const ask = mark ? `answer ${mark.number}` : `${touch ? "Tap again" : "Click"} for an answer from here`;
     this.tip.replaceChildren(
       make("span", { class: "medoid", text: binWords(this.pointed) }),
       make("span", { class: "quiet", text: `${plural(this.pointed.count, "sentence")} · ${ask}` }),
@@ -218,7 +217,7 @@ const radius = (count, most) => 0.9 + 2.6 * Math.sqrt(count / most);
 
 const classOf = (name, { asked, pending }) => [name, asked ? "asked" : "", pending ? "pending" : ""].filter(Boolean).join(" ");
 
-/** The one with the least distance, null where every distance is infinite. */
+/** The bin with the least distance, or null if every distance is infinite. */
 function nearest(bins, distance) {
   let best = null;
   let least = Infinity;

@@ -1,4 +1,4 @@
-/** Signatures, strings of 0 and 1: their distance, their picture, and the place of any bin on a map. */
+/** Signatures, strings of 0 and 1: their distance, their picture, and the position of any bin on a map. */
 
 import { makeSvg } from "./dom.js";
 
@@ -34,9 +34,9 @@ export function pattern(signature) {
   return makeSvg("svg", { class: "pattern", role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` }, title, ...squares);
 }
 
-/** A function from any signature to its place on the map that `bins` are on.
+/** A function from any signature to its position on the map of `bins`.
  *
- * The server's map is linear in the bits, so the least-squares fit to the bins that it sent places the others too.
+ * The server's map is linear in the bits, so a least-squares fit to the bins that it sent gives the others, too.
  */
 export function fitPlaces(bins) {
   const known = new Map(bins.map(({ signature, x, y }) => [signature, { x, y }]));
@@ -52,7 +52,7 @@ export function fitPlaces(bins) {
 
 const bitRow = (signature) => [1, ...[...signature].map((bit) => (bit === "1" ? 1 : -1))];
 
-/** Rows [AᵀA | Aᵀx | Aᵀy], with a breath of ridge so that a bit that never varies does no harm. */
+/** Rows [AᵀA | Aᵀx | Aᵀy], with a small ridge term, so that a bit that never varies does no harm. */
 function normalEquations(bins) {
   const size = bins[0].signature.length + 1;
   const rows = Array.from({ length: size }, (_, i) => Float64Array.from({ length: size + 2 }, (_, j) => (i === j ? 1e-6 : 0)));

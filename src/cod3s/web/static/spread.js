@@ -1,8 +1,8 @@
-/** Places that do not cover each other: marks are pushed apart until they have room, and stay inside the box. */
+/** Push marks apart until none covers another, inside a box. */
 
 const ROUNDS = 80;
 
-/** The `dots`, moved as little as gives each `room` pixels from the others; the order stays. */
+/** The positions of `dots`, in their order, moved until they are `room` pixels apart. */
 export function spread(dots, room, { width, height, margin }) {
   const places = dots.map(({ x, y }) => ({ x, y }));
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -23,7 +23,7 @@ function pushApart(places, room) {
   return moved;
 }
 
-/** Two at one spot part in a direction that depends on their order only, so that a picture repeats. */
+/** Two marks at the same spot part in a direction that depends only on their order: the same bins look the same. */
 function push(a, b, room, order) {
   const away = Math.hypot(b.x - a.x, b.y - a.y);
   if (away >= room - 0.01) return false;

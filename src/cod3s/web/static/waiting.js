@@ -1,6 +1,4 @@
-/** The line that says what is being done and for how long. The seconds tick for the eye only: read aloud, they would
- * drown everything else.
- */
+/** The seconds of a wait. They are hidden from screen readers, where they would drown out everything else. */
 
 import { byId } from "./dom.js";
 import { secondsWords } from "./words.js";
@@ -9,8 +7,8 @@ const TICK = 250; // milliseconds
 
 export class Waiting {
   constructor() {
-    this.start = null; // when the present wait began
-    this.last = null; // how many seconds the last full wait took
+    this.start = null; // when the current wait began
+    this.last = null; // how many seconds the last complete wait took
   }
 
   begin() {
@@ -20,7 +18,7 @@ export class Waiting {
     this.show();
   }
 
-  /** Ends the wait; `complete` when everything came that was waited for. */
+  /** Ends the wait; `complete` if everything has arrived. */
   end({ complete }) {
     if (this.start === null) return;
     if (complete) this.last = this.seconds();

@@ -1,4 +1,4 @@
-/** Everything that the page says in sentences of its own, from values. Knows no elements. */
+/** Everything that the page says, from values. */
 
 const RELATIONS = {
   effect: {
@@ -22,9 +22,6 @@ export function relationWords({ name, template }) {
 export const fillTemplate = (template, source, target) =>
   template.replace("{source}", () => source).replace("{target}", () => target);
 
-/** The heading over the answers: the statement that they end. */
-export const heading = (template, source) => fillTemplate(template, source, "…");
-
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 export const score = (value) => (value === null ? "–" : value.toFixed(2).replace("-", "−"));
@@ -36,14 +33,9 @@ export const criticWords = ({ plausibility }) =>
 /** What a bin is, in words: the sentence that stands for it, or that it is empty. */
 export const binWords = ({ medoid, count }) => (count ? medoid || "its typical sentence is not shown" : "no training sentence has this signature");
 
-export function apartWords(minHamming, bits) {
-  return minHamming === 0 ? "any distance" : `over ${minHamming} of ${bits} bits`;
-}
+export const apartWords = (minHamming, bits) => (minHamming === 0 ? "any distance" : `over ${minHamming} of ${bits} bits`);
 
-export function specificWords(weight) {
-  if (weight === 0) return "up to the model";
-  return `weight ${weight.toFixed(1)}`;
-}
+export const specificWords = (weight) => (weight === 0 ? "up to the model" : `weight ${weight.toFixed(1)}`);
 
 export function settingsWords(state) {
   const writing = state.search === "beam" ? "beam" : `sample, seed ${state.seed}`;
@@ -59,7 +51,7 @@ export function textProblem(text, most) {
   return "";
 }
 
-/** How near the length of a text is to the limit; "" while there is room. */
+/** How close the length of a text is to the limit; "" while there is room. */
 export function countWords(text, most) {
   const length = [...text].length;
   return length > 0.8 * most ? `${length} of ${most} characters` : "";
@@ -72,7 +64,7 @@ export function progressWords({ busy, arrived, wanted }) {
   return arrived < wanted ? `writing: ${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
 }
 
-/** How long a wait has taken so far, and how long the one before took. */
+/** How long a wait has taken so far, and how long the last one took. */
 export function secondsWords(seconds, last) {
   const before = last === null ? "" : ` (last time ${Math.max(1, Math.round(last))} s)`;
   return `${Math.floor(seconds)} s${before}`;
@@ -83,7 +75,7 @@ export const verdictWords = (distinct, all) => `${plural(distinct, "distinct mea
 export const thresholdWords = (threshold) =>
   `Two answers count as one when their full statements are within ${threshold} of each other (cosine distance).`;
 
-export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, gives the search more room.";
+export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, give the search more room.";
 
 export const introWords =
   "Answers appear here, each from a different region of meaning, and light up on the map.";

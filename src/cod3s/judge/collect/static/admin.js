@@ -1,9 +1,10 @@
 /** The administrator's page: asks for the token, then shows the counts of the study and keeps them fresh. */
 
-import { Refused, talk } from "./talk.js";
+import { byId, make } from "./dom.js";
+import { Refused } from "./request.js";
+import { talk } from "./talk.js";
 
 const REFRESH = 10000;
-const byId = (id) => document.getElementById(id);
 let token = location.hash.slice(1);
 let timer = 0;
 
@@ -56,11 +57,8 @@ function fillFigures(progress) {
     [`items with ${progress.raters_per_item} raters`, `${full} of ${progress.items}`],
     ["raters finished", `${finished} of ${progress.raters.length}`],
   ];
-  byId("figures").replaceChildren(...figures.map(([name, value]) => {
-    const box = document.createElement("div");
-    box.append(cell("dt", name), cell("dd", String(value)));
-    return box;
-  }));
+  byId("figures").replaceChildren(...figures.map(([name, value]) =>
+    make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
 }
 
 function fillRaters(raters) {
@@ -84,25 +82,10 @@ function fillMeans(means) {
 /** Rows of a table; columns of figures stand to the right. */
 function fill(id, names, rows) {
   const isFigure = names.map((_, column) => rows.length > 0 && rows.every((row) => /^[\d.–]/.test(String(row[column]))));
-  byId(`${id}-head`).replaceChildren(line("th", names, isFigure));
-  byId(id).replaceChildren(...rows.map((row) => line("td", row, isFigure)));
-}
-
-function line(tag, values, isFigure) {
-  const row = document.createElement("tr");
-  row.append(...values.map((value, column) => {
-    const made = cell(tag, String(value));
-    if (isFigure[column]) made.className = "figure";
-    if (tag === "th") made.scope = "col";
-    return made;
-  }));
-  return row;
-}
-
-function cell(tag, text) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  return made;
+  const line = (tag, values) => make("tr", {}, ...values.map((text, column) =>
+    make(tag, { text, class: isFigure[column] && "figure", scope: tag === "th" && "col" })));
+  byId(`${id}-head`).replaceChildren(line("th", names));
+  byId(id).replaceChildren(...rows.map((row) => line("td", row)));
 }
 
 const figure = (value, digits) => (value === null ? "–" : value.toFixed(digits));

@@ -1,13 +1,15 @@
 /** The rater's page: join, read the instructions, rate statement by statement, leave and come back. */
 
-import { Refused, talk } from "./talk.js";
+import { copyBy } from "./clipboard.js";
+import { byId, make } from "./dom.js";
+import { talk } from "./talk.js";
 
 const SETTLE = 250; // milliseconds in which a second click or key still means the statement before
-const byId = (id) => document.getElementById(id);
+const UNCOPIED = "Please copy it manually";
 
 let study = null; // what the server says of the study
 let token = ""; // from the link, after the #
-let standing = null; // how far the rater is
+let standing = null; // how far the rater has come
 let shown = null; // the statement on the page: place, statement, score, given
 let clock = { since: 0, spent: 0 }; // how long it has been in view
 let saving = false;
@@ -31,10 +33,10 @@ async function begin() {
 /* Joining */
 
 function welcome() {
-  const kept = remembered();
-  byId("again").hidden = !kept;
+  const earlier = remembered();
+  byId("again").hidden = !earlier;
   byId("go-on").onclick = () => {
-    token = kept;
+    token = earlier;
     enter().catch(explain);
   };
   show("welcome");
@@ -42,18 +44,18 @@ function welcome() {
 }
 
 async function joinFromProlific() {
-  const given = new URLSearchParams(location.search);
-  const [pid, id, session] = ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"].map((name) => given.get(name) ?? "");
-  if (!pid) throw new Refused("Please open this study from its page on Prolific.", 403);
+  const parameters = new URLSearchParams(location.search);
+  const [pid, id, session] = ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID"].map((name) => parameters.get(name) ?? "");
+  if (!pid) throw new Error("Please open this study from its page on Prolific.");
   await join({ prolific_pid: pid, study_id: id, session_id: session });
 }
 
 async function join(entry) {
-  ({ token } = await talk("api/raters", { method: "POST", body: entry }));
+  ({ token } = await talk("api/raters", { body: entry }));
   await enter();
 }
 
-/** With a token: to the instructions at first, later straight to where the rater stopped. */
+/** With a token: to the instructions first, later straight to where the rater stopped. */
 async function enter() {
   standing = await talk("api/standing", { token });
   remember();
@@ -88,7 +90,7 @@ async function choose(score) {
   mark(score);
   say("Saving …");
   const seconds = Math.min(86400, Math.round(secondsInView() * 100) / 100);
-  const body = { score, seconds, given: shown.given, key: crypto.randomUUID?.() ?? randomKey() };
+  const body = { score, seconds, given: shown.given, key: randomKey() };
   try {
     const onWait = () => say("Not saved yet: the server cannot be reached. Trying again; please leave this page open.", true);
     standing = await talk(`api/statements/${shown.place}`, { method: "PUT", token, body, onWait });
@@ -97,7 +99,7 @@ async function choose(score) {
     if (shown?.score === null) say("Saved.");
   } catch (error) {
     say("");
-    if (error instanceof Refused && error.status === 409) await showAnew(error.message).catch(explain);
+    if (error.status === 409) await showAnew(error.message).catch(explain);
     else explain(error);
   } finally {
     saving = false;
@@ -112,7 +114,7 @@ async function showAnew(reason) {
   say(`Not saved: ${reason}. Here is another.`, true);
 }
 
-/** Goes to a neighbour: back, forward to what was rated before, or on to the next statement, or to the end. */
+/** Goes back, or forward: to what was rated before, on to the next statement, or to the end. */
 async function step(by) {
   if (saving) return;
   const place = shown.place + by;
@@ -149,7 +151,7 @@ function secondsInView() {
   return (clock.spent + running) / 1000;
 }
 
-/** randomUUID is missing where a page comes over plain http from another machine. */
+/** Browsers have randomUUID only for pages that come over https or from the same machine. */
 function randomKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -158,14 +160,12 @@ function randomKey() {
 
 function show(name, focus) {
   for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== name;
-  const place = focus ?? document.querySelector(`#${name} h1`);
-  place.focus({ preventScroll: true });
+  (focus ?? document.querySelector(`#${name} h1`)).focus({ preventScroll: true });
   window.scrollTo(0, 0);
 }
 
 function explain(error) {
-  const lost = error instanceof Refused && error.status === 401;
-  byId("trouble-text").textContent = lost
+  byId("trouble-text").textContent = error.status === 401
     ? "This link does not belong to the study. Please check that it is complete, or start again from the study's address."
     : error.message;
   show("trouble");
@@ -173,36 +173,19 @@ function explain(error) {
 
 function fillInstructions() {
   for (const id of ["instructions-text", "reminder-text"]) {
-    byId(id).replaceChildren(...study.instructions.map((text) => element("p", text)));
+    byId(id).replaceChildren(...study.instructions.map((text) => make("p", { text })));
   }
-  byId("instructions-scale").replaceChildren(...study.scale.map((label, score) => scalePoint("li", score, label)));
+  byId("instructions-scale").replaceChildren(...study.scale.map((label, score) => make("li", {}, ...scalePoint(score, label))));
   for (const key of document.querySelectorAll(".highest")) key.textContent = study.scale.length - 1;
   byId("question").textContent = study.question;
 }
 
 function fillScores() {
-  const buttons = study.scale.map((label, score) => {
-    const button = scalePoint("button", score, label);
-    button.type = "button";
-    button.addEventListener("click", () => choose(score));
-    return button;
-  });
-  byId("scores").replaceChildren(...buttons);
+  byId("scores").replaceChildren(...study.scale.map((label, score) =>
+    make("button", { type: "button", click: () => choose(score) }, ...scalePoint(score, label))));
 }
 
-function scalePoint(tag, score, label) {
-  const point = element(tag, "");
-  const number = element("span", String(score));
-  number.className = "number";
-  point.append(number, " ", element("span", label));
-  return point;
-}
-
-function element(tag, text) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  return made;
-}
+const scalePoint = (score, label) => [make("span", { class: "number", text: score }), " ", make("span", { text: label })];
 
 function listen() {
   byId("join").addEventListener("submit", (event) => {
@@ -217,8 +200,8 @@ function listen() {
   byId("pause").addEventListener("click", () => !saving && show("paused"));
   byId("resume").addEventListener("click", () => open(shown));
   byId("look-back").addEventListener("click", () => lookBack().catch(explain));
-  byId("copy-link").addEventListener("click", (event) => copy(byId("link").value, event.target));
-  byId("copy-code").addEventListener("click", (event) => copy(byId("code").textContent, event.target));
+  byId("copy-link").addEventListener("click", (event) => copyBy(event.target, byId("link").value, UNCOPIED));
+  byId("copy-code").addEventListener("click", (event) => copyBy(event.target, byId("code").textContent, UNCOPIED));
   document.addEventListener("keydown", onKey);
   document.addEventListener("visibilitychange", onVisibility);
   window.addEventListener("beforeunload", (event) => saving && event.preventDefault());
@@ -239,17 +222,6 @@ function onKey(event) {
 function onVisibility() {
   if (document.hidden) clock.spent += performance.now() - clock.since;
   clock.since = performance.now();
-}
-
-async function copy(text, button) {
-  const before = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Please copy it manually";
-  }
-  setTimeout(() => { button.textContent = before; }, 2000);
 }
 
 /* The browser remembers the link, where it may, so that the study's address alone leads back. */
