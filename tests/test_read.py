@@ -43,6 +43,12 @@ def written(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def test_a_quoted_cell_may_be_as_long_as_in_any_other_table(tmp_path: Path) -> None:
+    long = "it rained and rained " * 10_000  # longer than the csv module reads by itself
+    rows = read(written(tmp_path / "pairs.csv", f'cause,effect\n"{long}","we stayed, in"\n'))
+    assert [(len(row["first"]), row["second"]) for row in rows] == [(len(long), "we stayed, in")]
+
+
 SAME_PAIR = [
     ("pairs.tsv", TSV.encode(), "a TSV file with a header"),
     ("pairs.txt", TSV.encode(), "the name does not matter, the content does"),

@@ -107,7 +107,7 @@ def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
         reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
         return (reason, "prepare it again without --held-out, so that whole groups of pairs are held out")
     if pairs < _FEW_PAIRS:
-        return f"there are only {pairs} pairs", f"give at least {_FEW_PAIRS} pairs"
+        return f"there are fewer than {_FEW_PAIRS} pairs", f"give at least {_FEW_PAIRS} pairs"
     return (
         "nearly all pairs are connected by sentences that they share, so none can be held out",
         "add pairs whose sentences occur in no other pair",

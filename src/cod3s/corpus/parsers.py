@@ -8,6 +8,7 @@ from typing import Any
 
 from cod3s.corpus.relations import ORDERS
 from cod3s.files.lines import Damaged
+from cod3s.files.tables import MAX_FIELD
 
 PAIR_COLUMNS = ("first", "second", "order", "pattern", "corpus")
 """`first` is the cause or the source, `second` the effect or the target."""
@@ -45,6 +46,7 @@ def csv_cells(line: str) -> list[str]:
 
 def cell_parser(split: Callable[[str], list[str]], header: Sequence[str], names: tuple[str, str]) -> Parser:
     """Parse rows that `split` cuts into the cells of the columns in `header`; a row is a line."""
+    csv.field_size_limit(MAX_FIELD)
     width = len(header)
     optional = optional_columns(names, header)
     positions = [header.index(optional[name]) if name in optional else width for name in PAIR_COLUMNS[2:]]
