@@ -43,6 +43,14 @@ OutputsOption = Annotated[
     list[Path] | None,
     typer.Option("--from", help="Score these files or folders of outputs instead of generating; repeatable."),
 ]
+PresetOption = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        help="The options of all systems: paper, quick or default. If not given, cod3s has those of default, the "
+        "others those of paper. With quick, the others have narrower beams and take much less time.",
+    ),
+]
 SecondOption = Annotated[
     str, typer.Option("--second-encoder", help="A second, independent measure of semantic diversity; or none.")
 ]
@@ -68,13 +76,7 @@ def evaluate(
         str, typer.Option("--encoder", "-e", help="For --from without --bundle; a bundle has its own.")
     ] = "fast",
     second_encoder: SecondOption = "static",
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="Options for all systems: paper, quick or default. By default, cod3s has default and the others "
-            "have paper; quick gives the others narrower beams, in a third of the time."
-        ),
-    ] = "",
+    preset: PresetOption = "",
     seed: SeedOption = SEED,
     compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Only compare these two reports.")] = None,
     force: ForceOption = False,
@@ -238,7 +240,10 @@ def sweep(
 
 def sts(
     file: Annotated[Path, typer.Argument(help="STSbenchmark, as TSV (the release) or CSV; - for stdin.")],
-    encoder: Annotated[list[str], typer.Option("--encoder", "-e", help="Encoder; repeatable.")] = [  # noqa: B006 - typer copies the default
+    encoder: Annotated[
+        list[str],
+        typer.Option("--encoder", "-e", help="An encoder to test: fast, static, sbert:NAME …; repeatable."),
+    ] = [  # noqa: B006 - typer copies the default
         "fast"
     ],
     bits: Annotated[

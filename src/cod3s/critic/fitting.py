@@ -24,7 +24,7 @@ _THOROUGHLY, _CHOOSING = "{}, thoroughly", "{}, choosing"  # the same for sets o
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
-_FLOOR = 0.25  # a third of known answers just above it are accepted (docs/measured/default-bundle.md)
+_FLOOR = 0.25  # a third of known answers just above it are accepted
 _WRITTEN_FLOOR = 0.4  # a sixth of written answers just below it are accepted, and half of known ones
 _CALIBRATION_BINS = 10
 

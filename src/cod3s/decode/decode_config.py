@@ -43,8 +43,10 @@ class DecodeConfig:
         "How signatures are ranked: mmi asks how well each predicts the source, prior subtracts how common "
         "its bin is, none keeps the order of the search; auto is none if the bundle has a critic, else mmi.",
     )
-    signature_weight: float = _stage_1(1000.0, "How much mmi counts in that ranking (the paper's λs).", **_WEIGHT)
-    prior_weight: float = _stage_1(0.5, "How much prior counts in that ranking.", **_WEIGHT)
+    signature_weight: float = _stage_1(
+        1000.0, "How much mmi counts in the ranking of signatures (the paper's λs).", **_WEIGHT
+    )
+    prior_weight: float = _stage_1(0.5, "How much prior counts in the ranking of signatures.", **_WEIGHT)
     min_hamming: int = _stage_1(
         2, "Two chosen signatures differ in more bits than this; 0 switches the rule off.", least=0
     )
@@ -87,16 +89,18 @@ class DecodeConfig:
         most=1,
     )
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
-    # The paper's 0.3 loses sight of the source (docs/decoding.md).
+    # The paper's 0.3 loses sight of the source.
     sentence_weight: float = _stage_2(
-        1.0, "How much mmi counts in that ranking (λy); higher is more specific to the source.", **_WEIGHT
+        1.0,
+        "How much mmi counts in the ranking of sentences (λy); higher is more specific to the source.",
+        **_WEIGHT,
     )
     normalise: Literal["text", "original"] = _stage_2(
         "text", "Average scores over the tokens of the text or, as in the original, also over the signature's."
     )
     fresh: bool = _stage_2(
         True,
-        "Rank sentences that only repeat the source or themselves last in their bin, or treat all alike.",
+        "Put sentences that only repeat the source or themselves last in their bin, or treat all sentences alike.",
         flags=("--fresh/--any",),
     )
     per_bin: int = _stage_2(1, "How many answers to keep from each bin.", **_COUNT)
@@ -189,7 +193,7 @@ ONE_STAGE = (
 """The options that affect one-stage systems."""
 
 DEFAULT = DecodeConfig()
-# Sections 3 and 4 of the paper; `refill` and `original` are what its code does (appendix of docs/decoding.md).
+# Sections 3 and 4 of the paper; `refill` and `original` are what its code does (docs/decoding.md).
 PAPER = DecodeConfig(
     signature_search="beam",
     rerank_signatures="mmi",
@@ -204,7 +208,7 @@ PAPER = DecodeConfig(
     pool="off",
     faithful="none",
 )
-# A third of the time: narrower beams find nearly as good sentences (docs/measured/speed.md).
+# Nearly as good sentences in much less time (docs/measured/speed.md).
 QUICK = PAPER.with_values(beam=6)
 PRESETS = {"default": DEFAULT, "paper": PAPER, "quick": QUICK}
 

@@ -25,7 +25,7 @@ from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_fo
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
 _INNER_TOKENS = {"bos_token": "[CLS]", "eos_token": "[SEP]", "unk_token": "[UNK]"}
-_BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/encoders.md
+_BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/measured/signatures.md
 
 
 class FastEncoder:

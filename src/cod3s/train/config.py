@@ -45,7 +45,7 @@ class TrainConfig:
         "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster if the processor supports it.",
     )
     hidden: float = _data(
-        0.1, "The share of pairs that are also taught with their source hidden.", least=0, most=1
+        0.1, "The share of pairs that the model also learns without seeing their source.", least=0, most=1
     )
     start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
     layout: Literal["shared", "separate"] = _model(
@@ -178,7 +178,7 @@ PRESETS = {
     # A causal language model, adapted by LoRA: the one in the package, or the one that --init names.
     "causal": TrainConfig(),
     # How the bundle in the package began: SmolLM2-135M (--init names its folder), most of one epoch of 83,000
-    # pairs, some 70 minutes of two cores (docs/measured/default-bundle.md).
+    # pairs, some 80 minutes of two cores (docs/measured/default-bundle.md).
     "default": TrainConfig(
         init="smollm2",
         shares=(0.12, 0.9, 0.04),
