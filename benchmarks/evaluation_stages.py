@@ -1,15 +1,15 @@
-"""Where the time of an evaluation goes: processor seconds of each system and of each other stage.
+"""Where the time of an evaluation goes: seconds and processor seconds of each system and of each other stage.
 
     python benchmarks/evaluation_stages.py copa-dev.xml [--limit 1] [--systems all] [--preset quick]
 
-Processor time, because it says the same on a busy machine.
+Processor time says the same on a busy machine; on an idle one, twice the seconds means that two cores worked.
 """
 
 import argparse
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cod3s.bench.clock import Clock
 from cod3s.errors import Progress
 from cod3s.evaluate import evaluate
 
@@ -17,15 +17,21 @@ from cod3s.evaluate import evaluate
 @contextmanager
 def clocked(label: str, _total: int | None) -> Iterator[Progress]:
     """A stage that prints what it took."""
-    start = time.process_time()
+    clock = Clock()
     yield lambda _done: None
-    print(f"| {label} | {time.process_time() - start:.1f} |", flush=True)
+    print_row(label, clock)
+
+
+def print_row(label: str, clock: Clock) -> None:
+    wall, processor = clock.lap()
+    print(f"| {label} | {wall:.1f} | {processor:.1f} |", flush=True)
 
 
 def main(data: str, limit: int, systems: str, preset: str) -> None:
-    print("| stage | processor seconds |\n|---|---|")
+    clock = Clock()
+    print("| stage | seconds | processor seconds |\n|---|---|---|")
     evaluate(data, limit=limit, systems=systems.split(",") if systems else (), preset=preset, stage=clocked)
-    print(f"| all, with imports and opening | {time.process_time():.1f} |")
+    print_row("all, with opening", clock)
 
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ PAPER = DecodeConfig(
     pool="off",
     faithful="none",
 )
-# Nearly as good sentences in much less time (docs/measured/speed.md).
+# For a first look: as diverse, but with MMI less plausible (docs/measured/speed.md).
 QUICK = PAPER.with_values(beam=6)
 PRESETS = {"default": DEFAULT, "paper": PAPER, "quick": QUICK}
 
