@@ -485,18 +485,12 @@ def test_a_corpus_may_be_seen_less_often_than_the_others(words: Vocabulary) -> N
     assert 70 <= len(drawn) - letters <= 130  # of 200, the role's half
 
 
-def test_no_corpus_at_all_is_an_error(words: Vocabulary) -> None:
-    tables = {"effect": make_table(words, 40, {"letters": 0.0, "diaries": 0.0})}
-    examples = Examples([lesson("effect", "plain", tables, {}, 1.0)], words, [words.end])
-    with pytest.raises(UsageError, match="nothing to learn"):
-        BatchStream(examples.lengths, examples.shares, 600, seed=1)
-
-
 @pytest.mark.parametrize(
     ("corpora", "says"),
     [
         ({"letters": 1.5}, "the share of the corpus"),  # more than all of it
         ({"lettres": 0.5}, "called 'lettres'"),  # misspelt
+        ({"": 0.0}, "nothing to learn"),  # these pairs do not name their corpus: none is left
     ],
 )
 def test_a_share_of_no_corpus_is_an_error(

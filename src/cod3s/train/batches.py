@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.errors import UsageError, require
+from cod3s.errors import require
 from cod3s.model.reader import Reader, padded
 from cod3s.model.shape import SHAPES
 from cod3s.train.config import TrainConfig
@@ -30,10 +30,6 @@ class BatchStream:
     def __init__(
         self, lengths: npt.NDArray[np.int64], shares: npt.NDArray[np.float64], max_tokens: int, seed: int
     ) -> None:
-        if not shares.any():
-            raise UsageError(
-                "every corpus has the share 0, so there is nothing to learn", hint="raise a share of --corpora"
-            )
         self._lengths, self._shares = lengths, shares
         self._max_tokens, self._seed = max_tokens, seed
         self._epoch = -1

@@ -113,7 +113,7 @@ class _Run:
             split: {relation: read_rows(corpus, relation, split).first(most) for relation in manifest.relations}
             for split, most in (("train", None), ("dev", config.validate_pairs))
         }
-        _require_known_corpora(config, rows)
+        _check_corpora(config, rows)
         self._majority = _majority_by_relation(rows)
         self._vocabulary = _open_vocabulary(output, config, manifest, rows)
         templates = {name: relation.template for name, relation in manifest.relations.items()}
@@ -213,12 +213,17 @@ class _Run:
         return tables
 
 
-def _require_known_corpora(config: TrainConfig, rows: Splits) -> None:
+def _check_corpora(config: TrainConfig, rows: Splits) -> None:
     known = {name for parts in rows.values() for part in parts.values() for name in part.corpus}
     for name in config.corpora:
         if name not in known:
             hint = did_you_mean(name, known) if any(known) else "its pairs do not say where they come from"
             raise UsageError(f"no pair comes from a corpus called {name!r}", hint=hint)
+    taught = {name for part in rows["train"].values() for name in part.corpus}
+    if taught and not any(config.corpora.get(name, 1.0) for name in taught):
+        raise UsageError(
+            "every corpus has the share 0, so there is nothing to learn", hint="raise a share of --corpora"
+        )
 
 
 def _majority_by_relation(rows: Splits) -> dict[str, float]:
