@@ -94,7 +94,7 @@ def transformers_beams(model: TorchModel, requests: Sequence[Request], **options
     found = []
     for source, prefix in ((request.source, request.prefix) for request in requests):
         result = model.network.generate(
-            input_ids=torch.tensor([model.read(source)]),
+            input_ids=torch.tensor([model.reader.ids(source)]),
             decoder_input_ids=torch.tensor([prefix]),
             decoder_start_token_id=prefix[0],  # else a start token is put before the tag
             num_return_sequences=options["num_beams"],
@@ -169,7 +169,7 @@ def score(model: TorchModel, source: str | None, prefix: Sequence[int], tokens: 
     """The log-probability of `tokens` after the prefix, by one pass without a cache."""
     with torch.no_grad():
         logits = model.network(
-            input_ids=torch.tensor([model.read(source)]),
+            input_ids=torch.tensor([model.reader.ids(source)]),
             decoder_input_ids=torch.tensor([[*prefix, *tokens[:-1]]]),
         ).logits[0, len(prefix) - 1 :]
     return float(logits.log_softmax(dim=-1)[torch.arange(len(tokens)), torch.tensor(tokens)].sum())

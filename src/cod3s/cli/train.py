@@ -155,7 +155,7 @@ def info(
         ("signatures", f"{facts.bits} bits of {facts.encoder}, {facts.bits_per_token} per token"),
         ("relations", ", ".join(f"{name} ({relation['template']})" for name, relation in facts.relations.items())),
         ("roles", ", ".join(sorted({role for roles in facts.models.values() for role in roles}))),
-        ("models", ", ".join(sorted({name for roles in facts.models.values() for name in roles.values()}))),
+        ("models", ", ".join(sorted(facts.model_names))),
         ("shape", f"{facts.shape}, {facts.quantization}"),
         ("medoids", "written by the model" if facts.medoids == "model" else "sentences of the training corpus"),
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),

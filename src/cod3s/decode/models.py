@@ -180,13 +180,13 @@ class BundleModels(Models):
 
     def language_model(self) -> str:
         """The name of the one language model that plays all roles; an error if there is none."""
-        names = {name for roles in self.facts.models.values() for name in roles.values()}
+        names = self.facts.model_names
         if not SHAPES[self.facts.shape].causal or len(names) > 1:
             raise BundleError(
                 f"{self.label} has no single language model that could be refined",
                 hint="train one with `cod3s train --preset causal`",
             )
-        return names.pop()
+        return names[0]
 
     def _find(self, relation: str, role: str) -> RoleModel | None:
         name = self.facts.models.get(relation, {}).get(role)

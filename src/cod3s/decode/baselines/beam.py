@@ -123,7 +123,7 @@ def continuing(choice: Choice, end: int, width: int) -> Any:
 
 def _batches(model: TorchModel, requests: Sequence[Request], size: int) -> Iterator[list[int]]:
     """Numbers of requests that go together: prefixes of equal length, sources of similar length."""
-    lengths = [(len(request.prefix), len(model.read(request.source))) for request in requests]
+    lengths = [(len(request.prefix), len(model.reader.ids(request.source))) for request in requests]
     order = sorted(range(len(requests)), key=lambda number: lengths[number])
     for _, group in groupby(order, key=lambda number: lengths[number][0]):
         alike = list(group)

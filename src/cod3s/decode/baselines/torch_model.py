@@ -28,9 +28,6 @@ class TorchModel:
     end: int
     positions: int  # of the decoder: prefix and text together fit into these
 
-    def read(self, source: str | None) -> list[int]:
-        return self.reader.nothing if source is None else self.reader.read(source)
-
 
 def open_torch_model(folder: Path, name: str, *, reader: Reader, vocabulary: Vocabulary) -> TorchModel:
     """The model `name` of a bundle that was exported with its torch weights, or of a run folder."""
@@ -67,7 +64,7 @@ class Decoding:
 
     def __init__(self, model: TorchModel, requests: Sequence[Request], beams: int) -> None:
         self._network, self._beams = model.network, beams
-        read = [model.read(request.source) for request in requests]
+        read = [model.reader.ids(request.source) for request in requests]
         ids = torch.tensor(padded(read, model.reader.pad))
         mask = torch.tensor(padded([[1] * len(row) for row in read], 0))
         encoded = self._network.get_encoder()(input_ids=ids, attention_mask=mask, return_dict=True)
