@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import cod3s
-from cod3s.asking import STRATEGIES, CompletionServer
+from cod3s.ask import STRATEGIES, CompletionServer
 from cod3s.encode import Encoder, load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.metrics.novelty import PATIENCE, distinct_classes, equivalence_classes, utility

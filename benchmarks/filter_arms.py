@@ -20,7 +20,7 @@ from pathlib import Path
 from cod3s import load_encoder
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.sql import connect
-from cod3s.files.disk import open_text
+from cod3s.io.disk import open_text
 from cod3s.text import for_embedding
 
 COLUMNS = ("cause", "effect", "order", "pattern", "corpus")

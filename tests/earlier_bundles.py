@@ -18,7 +18,7 @@ from cod3s.encode.weights import (
     minilm_folder,
     read_weights,
 )
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import LAYER_NORM_EPSILON, SHAPES
 from cod3s.model.transformer import quiet_transformers, special_tokens

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import uvicorn
 
-from cod3s.judge.collect.rating_store import Store
-from cod3s.judge.collect.server import ServerOptions, create_app
-from cod3s.judge.study.design import Design, NewStudy, make_study
-from cod3s.judge.study.folder import Item, Study
+from cod3s.study.collect.rating_store import Store
+from cod3s.study.collect.server import ServerOptions, create_app
+from cod3s.study.plan.design import Design, NewStudy, make_study
+from cod3s.study.plan.folder import Item, Study
 
 SYSTEMS = ("quokka", "narwhal")
 """Words that stand nowhere else, so that a page that shows one gives a system away."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cod3s.judge.study.folder import ANSWER, CHECK, GOLD, RIGHT, WRONG, Credit, Exclusion, Item, Study
+from cod3s.study.plan.folder import ANSWER, CHECK, GOLD, RIGHT, WRONG, Credit, Exclusion, Item, Study
 
 SCALE = ("impossible", "unlikely", "possible", "plausible", "likely", "certain")
 

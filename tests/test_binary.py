@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cod3s.cli.main import app
 from cod3s.errors import FileFormatError
-from cod3s.files.disk import open_text
-from cod3s.files.tables import read_sentences
+from cod3s.io.disk import open_text
+from cod3s.io.tables import read_sentences
 from conftest import Run
 from tiny_bundle import TinyBundle
 

@@ -19,7 +19,7 @@ from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import BundleError, Cod3sError, UsageError
 from cod3s.export.bundle_writer import export
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import Draws, Request

@@ -25,7 +25,7 @@ from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, FileFormatError, SentenceError
 from cod3s.evaluate.judged_pairs import TextVectors, judge_pairs
 from cod3s.evaluate.judges import open_bundle
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.records import AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signatures import from_text
 from conftest import Run

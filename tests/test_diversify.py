@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cod3s
-from cod3s.asking import CompletionServer, Coverage, ModelGenerator, PipelineGenerator
-from cod3s.asking.coverage import measure_coverage
+from cod3s.ask import CompletionServer, Coverage, ModelGenerator, PipelineGenerator
+from cod3s.ask.coverage import measure_coverage
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError
 

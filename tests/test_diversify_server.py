@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import cod3s as library
-from cod3s.asking import STRATEGIES, CompletionServer
-from cod3s.asking.strategies import open_strategy, read_verbalized
+from cod3s.ask import STRATEGIES, CompletionServer
+from cod3s.ask.strategies import open_strategy, read_verbalized
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError
 from conftest import Run

@@ -22,7 +22,7 @@ from cod3s.evaluate.judges import OpenBundle, open_bundle
 from cod3s.evaluate.recall import MOST_FREQUENT, score_recall
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.sweep import pareto_front, plan, sweep, write_sweep
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.metrics.pair_scores import combine
 from conftest import Run
 from tiny_bundle import EVENTS, SOURCES, TinyBundle

@@ -25,10 +25,10 @@ from typer.testing import CliRunner
 
 from cod3s.cli.main import app
 from cod3s.errors import Cod3sError
-from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import replaced_folder
-from cod3s.files.lock import sole_writer
-from cod3s.judge.study.folder import Item
+from cod3s.io.checked_records import parse_record
+from cod3s.io.disk import replaced_folder
+from cod3s.io.lock import sole_writer
+from cod3s.study.plan.folder import Item
 from cod3s.web.limits import Limits
 from postgresql_server import cluster
 from tiny_bundle import TinyBundle
@@ -112,7 +112,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_crash_leaves_no_lock_behind(tmp_path: Path) -> None:
-    crash = "import os, pathlib, sys; from cod3s.files.lock import sole_writer\n"
+    crash = "import os, pathlib, sys; from cod3s.io.lock import sole_writer\n"
     crash += "with sole_writer(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", crash, tmp_path / "out"], env=ENVIRONMENT, check=False)
     assert (tmp_path / ".out.lock").exists(), "the file is left, but nobody holds it"
@@ -123,7 +123,7 @@ def test_a_crash_leaves_no_lock_behind(tmp_path: Path) -> None:
 def test_a_file_system_without_locks_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("cod3s.files.lock.fcntl", None)
+    monkeypatch.setattr("cod3s.io.lock.fcntl", None)
     with sole_writer(tmp_path / "out") as held:
         assert not held
     assert "do not start a second run" in caplog.text

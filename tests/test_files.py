@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.disk import open_text, read_json_lines, replaced_folder, write_text
+from cod3s.io.disk import open_text, read_json_lines, replaced_folder, write_text
 from conftest import Run
 from tiny_bundle import TinyBundle
 

@@ -18,7 +18,7 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.request import MAX_CHARACTERS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import from_text
 from conftest import Run

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from cod3s.cli.main import app
 from cod3s.corpus.read import Reader
 from cod3s.errors import Cod3sError, FileFormatError, UsageError
-from cod3s.files.locations import locate
 from cod3s.harvest import documents
 from cod3s.harvest.extract import find_pairs
 from cod3s.harvest.pipeline import COLUMNS, OVER_LIMIT, harvest
+from cod3s.io.locations import locate
 
 STORY = """# The ferry
 

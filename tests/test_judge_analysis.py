@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.errors import Cod3sError
-from cod3s.judge.results.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
-from cod3s.judge.results.analysis import Analysis, analyse
-from cod3s.judge.results.figures import FIGURES, RatedAnswer, best_mean, figure_labels, held_out_mean, set_figures
-from cod3s.judge.results.rating_report import FIGURE, SIMULATED_BANNER, write_report
-from cod3s.judge.results.rating_tables import agreement_table, all_tables, plausibility_table
-from cod3s.judge.study.folder import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
-from cod3s.judge.study.simulation import Crowd, Simulation, rate, score_probabilities, simulate
+from cod3s.study.plan.folder import ANSWER, CHECK, RIGHT, WRONG, Credit, Exclusion, Item, Rating, Study
+from cod3s.study.plan.simulation import Crowd, Simulation, rate, score_probabilities, simulate
+from cod3s.study.results.agreement import NO_PAIR, NO_VARIATION, agreement, coincidences, ordinal_alpha
+from cod3s.study.results.analysis import Analysis, analyse
+from cod3s.study.results.figures import FIGURES, RatedAnswer, best_mean, figure_labels, held_out_mean, set_figures
+from cod3s.study.results.rating_report import FIGURE, SIMULATED_BANNER, write_report
+from cod3s.study.results.rating_tables import agreement_table, all_tables, plausibility_table
 from made_study import made_items, made_study
 
 NOBODY = Exclusion(None, None, None)

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from cod3s.cli.main import app
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.judge.collect.rating_store import Store, database_url, open_store
-from cod3s.judge.exchange import mturk, potato, prolific, rating_files
-from cod3s.judge.exchange.incoming import BadRow, Incoming, import_ratings
-from cod3s.judge.exchange.rating_files import read_ratings, safe_cell
-from cod3s.judge.results.raters import report_raters
-from cod3s.judge.study.folder import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
-from cod3s.judge.study.identities import SIMULATED, pseudonyms
+from cod3s.study.collect.rating_store import Store, database_url, open_store
+from cod3s.study.exchange import mturk, potato, prolific, rating_files
+from cod3s.study.exchange.incoming import BadRow, Incoming, import_ratings
+from cod3s.study.exchange.rating_files import read_ratings, safe_cell
+from cod3s.study.plan.folder import ANSWER, CHECK, Credit, Item, Rater, Rating, write_study
+from cod3s.study.plan.identities import SIMULATED, pseudonyms
+from cod3s.study.results.raters import report_raters
 from conftest import Run
 from made_study import made_items, made_study
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from browser import chromium
-from cod3s.judge.collect.rating_store import Store, database_url, open_store
-from cod3s.judge.study.design import NewStudy
+from cod3s.study.collect.rating_store import Store, database_url, open_store
+from cod3s.study.plan.design import NewStudy
 from judge_study import SYSTEMS, a_made_study, served
 
 TOTAL = 5  # four items and one check

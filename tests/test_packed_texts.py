@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.files.packed_texts import load_texts, save_texts
+from cod3s.io.packed_texts import load_texts, save_texts
 
 TEXTS = ["the tap dripped", "", "I don't know", "the tap  broke\t_again_", "ärger, 3 % — 漢字"]
 

@@ -23,7 +23,7 @@ from cod3s.corpus import prepare
 from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.files.locations import locate
+from cod3s.io.locations import locate
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import sign
 from made_pairs import made_pairs, write_pairs

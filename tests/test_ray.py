@@ -13,7 +13,7 @@ from cod3s.corpus.engines import RayEngine
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.errors import BundleError, FileFormatError
-from cod3s.files.locations import locate
+from cod3s.io.locations import locate
 from made_pairs import write_pairs
 from tiny_bundle import WHO, TinyBundle
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from cod3s.corpus.read import Reader, find_files
 from cod3s.corpus.relations import CAUSE, EFFECT, columns_of, find_relations
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.lines import MAX_LINE_BYTES
-from cod3s.files.locations import locate
+from cod3s.io.lines import MAX_LINE_BYTES
+from cod3s.io.locations import locate
 
 BOTH = columns_of([EFFECT, CAUSE])
 PAIR = {"first": "it rained", "second": "we stayed in", "order": "so", "pattern": "comma-so", "corpus": "mine"}

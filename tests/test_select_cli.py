@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.tables import Table, kind_of
+from cod3s.io.tables import Table, kind_of
 from cod3s.selection.groups import open_candidates, read_groups
 from conftest import Run
 

@@ -21,7 +21,7 @@ from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
 from cod3s.export.bundle_writer import export
-from cod3s.files.checked_records import parse_record
+from cod3s.io.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from cod3s.train import PRESETS, TrainConfig, train

@@ -17,7 +17,7 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.records import Answer
 from cod3s.selection import select
 from cod3s.serving.guard import HEADERS

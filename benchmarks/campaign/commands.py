@@ -12,7 +12,7 @@ from typing import Any
 from campaign.forked import ForkedCommand
 from campaign.material import material
 from campaign.tally import Budget, Tally, budget_of
-from cod3s.files.disk import sha256
+from cod3s.io.disk import sha256
 
 
 @dataclass(frozen=True)

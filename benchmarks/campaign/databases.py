@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
-from cod3s.judge.collect.rating_store import open_store
+from cod3s.study.collect.rating_store import open_store
 from judge_study import a_made_study, served
 from postgresql_server import Cluster, cluster, find_binaries
 

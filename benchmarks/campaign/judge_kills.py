@@ -18,7 +18,7 @@ import httpx
 
 from campaign.forked import ForkedCommand
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
-from cod3s.judge.collect.rating_store import database_url, open_store
+from cod3s.study.collect.rating_store import database_url, open_store
 from judge_study import a_made_study
 
 _MOST_CLICKS = 30  # before the one that the kill hits

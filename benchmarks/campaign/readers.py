@@ -33,19 +33,19 @@ from cod3s.decode.plausibility import FEATURES, Critic, load_critic, save_critic
 from cod3s.encode import load_encoder
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
-from cod3s.files.locations import locate
-from cod3s.files.tables import read_sentences
 from cod3s.harvest.documents import read_pieces
-from cod3s.judge.exchange.incoming import check
-from cod3s.judge.exchange.mturk import read_results
-from cod3s.judge.exchange.potato import read_annotations
-from cod3s.judge.exchange.rating_files import read_ratings
-from cod3s.judge.study.design import Design, make_study
-from cod3s.judge.study.folder import read_items, read_study
+from cod3s.io.locations import locate
+from cod3s.io.tables import read_sentences
 from cod3s.model.adapter import Change, load_adapter, save_adapter
 from cod3s.model.parts import split_weights
 from cod3s.signatures import load_code, random_code
 from cod3s.signatures.signer import Signer
+from cod3s.study.exchange.incoming import check
+from cod3s.study.exchange.mturk import read_results
+from cod3s.study.exchange.potato import read_annotations
+from cod3s.study.exchange.rating_files import read_ratings
+from cod3s.study.plan.design import Design, make_study
+from cod3s.study.plan.folder import read_items, read_study
 
 Files = Mapping[str, bytes]
 

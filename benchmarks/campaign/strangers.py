@@ -26,8 +26,8 @@ from cod3s.corpus.questions import read_questions
 from cod3s.corpus.read import Reader
 from cod3s.decode.models import open_models
 from cod3s.evaluate.outputs import read_outputs
-from cod3s.files.locations import locate
-from cod3s.files.tables import read_sentences
+from cod3s.io.locations import locate
+from cod3s.io.tables import read_sentences
 from cod3s.signatures import load_code
 
 _BOMB_BYTES = 2 << 30

@@ -24,9 +24,9 @@ from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.decode.request import in_batches
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
-from cod3s.files.disk import sha256
-from cod3s.files.locations import Location, locate
-from cod3s.files.lock import sole_writer
+from cod3s.io.disk import sha256
+from cod3s.io.locations import Location, locate
+from cod3s.io.lock import sole_writer
 from cod3s.options import changed_values
 
 FORMAT = 1

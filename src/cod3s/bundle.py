@@ -22,8 +22,8 @@ from typing import Any
 
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
-from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import read_json, sha256, write_json
+from cod3s.io.checked_records import parse_record
+from cod3s.io.disk import read_json, sha256, write_json
 from cod3s.model.roles import all_tags
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 

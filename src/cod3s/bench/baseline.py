@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.options import changed_values
 
 _LABELS = {"encoder": "ratio", "stage": "ratio", "name": "share"}

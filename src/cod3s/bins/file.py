@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from cod3s.errors import BinsError
-from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import existing_file
-from cod3s.files.sqlite_file import SqliteFile
+from cod3s.io.checked_records import parse_record
+from cod3s.io.disk import existing_file
+from cod3s.io.sqlite_file import SqliteFile
 from cod3s.records import Bin
 from cod3s.signatures import from_text
 

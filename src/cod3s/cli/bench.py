@@ -13,7 +13,7 @@ from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BitsOption, ColumnOption, JsonOption
 from cod3s.decode.decode_config import DEFAULT, MAX_K, PAPER
 from cod3s.errors import Cod3sError, require, require_all
-from cod3s.files.tables import read_sentences
+from cod3s.io.tables import read_sentences
 from cod3s.options import BITS, SEED
 from cod3s.text import settings_line
 from cod3s.train.config import find_preset

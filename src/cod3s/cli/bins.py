@@ -21,8 +21,8 @@ from cod3s.cli.parameters import (
     numbers,
 )
 from cod3s.errors import UsageError, require
-from cod3s.files.disk import require_new, require_other, require_own
-from cod3s.files.tables import read_sentences
+from cod3s.io.disk import require_new, require_other, require_own
+from cod3s.io.tables import read_sentences
 from cod3s.options import SEED
 from cod3s.records import Bin
 from cod3s.text import settings_line

@@ -12,7 +12,7 @@ import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
 from cod3s.errors import UsageError
-from cod3s.files.disk import require_new
+from cod3s.io.disk import require_new
 from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import cod3s
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import BitsOption, EncoderOption, JsonOption
 from cod3s.errors import UsageError
-from cod3s.files.disk import open_text
+from cod3s.io.disk import open_text
 from cod3s.options import find_name
 
 if TYPE_CHECKING:
-    from cod3s.asking import Diversified
-    from cod3s.asking.inquiry import Inquiry
+    from cod3s.ask import Diversified
+    from cod3s.ask.inquiry import Inquiry
 
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _APIS = ("chat", "completions")
@@ -75,7 +75,7 @@ def diversify(
 
     Works with OpenAI, vLLM, llama.cpp's server, Ollama and others. The cost is printed on stderr at the end.
     """
-    from cod3s.asking import CompletionServer
+    from cod3s.ask import CompletionServer
 
     find_name("API", api, _APIS)
     prices = _read_prices(price)

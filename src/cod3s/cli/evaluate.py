@@ -98,7 +98,7 @@ def evaluate(
     require_evaluation()
     from cod3s.evaluate.evaluation import evaluate as run_evaluation
     from cod3s.evaluate.report import PAGE
-    from cod3s.files.disk import require_new
+    from cod3s.io.disk import require_new
 
     require_new(output / PAGE, force)
     summary = run_evaluation(
@@ -215,8 +215,8 @@ def sweep(
     from cod3s.evaluate.judges import open_bundle
     from cod3s.evaluate.sweep import PAGE, sweep_table, write_sweep
     from cod3s.evaluate.sweep import sweep as run_sweep
-    from cod3s.files.disk import require_new
-    from cod3s.files.lock import sole_writer
+    from cod3s.io.disk import require_new
+    from cod3s.io.lock import sole_writer
 
     require_new(output / PAGE, force)
     chosen = read_data(data, relation).first(limit)
@@ -262,7 +262,7 @@ def sts(
     from cod3s import __version__
     from cod3s.encode import load_encoder
     from cod3s.evaluate.sts import plot_sts, sts_rows
-    from cod3s.files.disk import require_new
+    from cod3s.io.disk import require_new
 
     if plot:
         require_new(plot, force)

@@ -15,7 +15,7 @@ from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options
 from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig, find_preset
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
-from cod3s.files.tables import read_sentences
+from cod3s.io.tables import read_sentences
 from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted, figure_of
 from cod3s.text import settings_line
 

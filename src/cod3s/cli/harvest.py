@@ -11,7 +11,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, progress, say
 from cod3s.cli.parameters import ForceOption, JsonOption
 from cod3s.errors import UsageError
-from cod3s.files.disk import require_new
+from cod3s.io.disk import require_new
 
 if TYPE_CHECKING:
     from cod3s.harvest import Summary

@@ -11,11 +11,11 @@ from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
 from cod3s.errors import UsageError
-from cod3s.files.disk import open_text
+from cod3s.io.disk import open_text
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.judge.study.design import NewStudy
+    from cod3s.study.plan.design import NewStudy
 
 
 OutputsArgument = Annotated[
@@ -60,8 +60,8 @@ def new(
     What you set here, such as the exclusion rule, cannot be changed later. The admin token is printed only once.
     """
     require_judge()
-    from cod3s.judge.study.design import INSTRUCTIONS, Design, make_study
-    from cod3s.judge.study.folder import Exclusion
+    from cod3s.study.plan.design import INSTRUCTIONS, Design, make_study
+    from cod3s.study.plan.folder import Exclusion
 
     text = INSTRUCTIONS
     if instructions is not None:
@@ -104,9 +104,9 @@ def serve(
 ) -> None:
     """Serve the pages of a study until ctrl-C; a rating is shown as saved only once it is on disk."""
     require_judge()
-    from cod3s.judge.collect.server import ServerOptions, serve_study
-    from cod3s.judge.study.identities import new_token, token_hash
     from cod3s.serving.running import end_process
+    from cod3s.study.collect.server import ServerOptions, serve_study
+    from cod3s.study.plan.identities import new_token, token_hash
 
     token = new_token() if admin_token else ""
     options = ServerOptions(

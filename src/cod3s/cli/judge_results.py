@@ -12,13 +12,13 @@ from cod3s.cli.evaluate import print_cells
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import ForceOption, JsonOption, seed_option
 from cod3s.errors import Cod3sError, require, require_all
-from cod3s.files.disk import require_new
+from cod3s.io.disk import require_new
 from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
-    from cod3s.judge.collect.rating_store import Store
-    from cod3s.judge.results.analysis import Analysis
-    from cod3s.judge.study.folder import Item, Study
+    from cod3s.study.collect.rating_store import Store
+    from cod3s.study.plan.folder import Item, Study
+    from cod3s.study.results.analysis import Analysis
 
 StudyArgument = Annotated[Path, typer.Argument(help="A study folder, made by `cod3s judge new`.")]
 DatabaseOption = Annotated[
@@ -38,7 +38,7 @@ class OpenStudy:
 
     @property
     def names(self) -> dict[str, str]:
-        from cod3s.judge.study.identities import pseudonyms
+        from cod3s.study.plan.identities import pseudonyms
 
         return pseudonyms(self.study, self.store.raters())
 
@@ -47,8 +47,8 @@ class OpenStudy:
 def open_study(folder: Path, database: str) -> Iterator[OpenStudy]:
     """The study in `folder` with its store open."""
     require_judge()
-    from cod3s.judge.collect.rating_store import database_url, open_store
-    from cod3s.judge.study.folder import read_items, read_study
+    from cod3s.study.collect.rating_store import database_url, open_store
+    from cod3s.study.plan.folder import read_items, read_study
 
     study = read_study(folder)
     items = read_items(folder)
@@ -95,10 +95,10 @@ def import_(
 ) -> None:
     """Import ratings from another platform, all or none; importing a file twice adds nothing."""
     find_name("format", origin, IMPORTS)
-    from cod3s.judge.exchange.incoming import import_ratings
-    from cod3s.judge.exchange.mturk import read_results
-    from cod3s.judge.exchange.potato import read_annotations
-    from cod3s.judge.exchange.rating_files import read_ratings
+    from cod3s.study.exchange.incoming import import_ratings
+    from cod3s.study.exchange.mturk import read_results
+    from cod3s.study.exchange.potato import read_annotations
+    from cod3s.study.exchange.rating_files import read_ratings
 
     readers = {"mturk": read_results, "potato": read_annotations, "csv": read_ratings}
     with open_study(study, database) as opened:
@@ -138,7 +138,7 @@ def analyse(
     with open_study(study, database) as opened:
         analysis = _analyse(opened, seed)
     if output is not None:
-        from cod3s.judge.results.rating_report import write_report
+        from cod3s.study.results.rating_report import write_report
 
         say(f"report: {write_report(output, analysis)}")
     if json:
@@ -164,8 +164,8 @@ def simulate(
     """
     require("scipy", "judge")
     with open_study(study, database) as opened:
-        from cod3s.judge.study.simulation import Crowd
-        from cod3s.judge.study.simulation import simulate as simulate_ratings
+        from cod3s.study.plan.simulation import Crowd
+        from cod3s.study.plan.simulation import simulate as simulate_ratings
 
         if opened.store.raters():
             raise Cod3sError(
@@ -191,8 +191,8 @@ def require_judge() -> None:
 
 def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) -> dict[str, int]:
     """Write the export, and return the counts of what was written."""
-    from cod3s.judge.exchange import mturk, potato, prolific, rating_files
-    from cod3s.judge.results.raters import report_raters
+    from cod3s.study.exchange import mturk, potato, prolific, rating_files
+    from cod3s.study.results.raters import report_raters
 
     if to == "mturk":
         return {"HITs": mturk.write_batch(output, opened.study, opened.items, per_hit=per_hit)}
@@ -214,8 +214,8 @@ def _export(opened: OpenStudy, to: str, output: Path, per_hit: int, url: str) ->
 
 
 def _analyse(opened: OpenStudy, seed: int) -> "Analysis":
-    from cod3s.judge.results.analysis import analyse as analyse_ratings
-    from cod3s.judge.study.identities import SIMULATED
+    from cod3s.study.plan.identities import SIMULATED
+    from cod3s.study.results.analysis import analyse as analyse_ratings
 
     simulated = any(rater.origin == SIMULATED for rater in opened.store.raters())
     ratings = opened.store.ratings()
@@ -223,8 +223,8 @@ def _analyse(opened: OpenStudy, seed: int) -> "Analysis":
 
 
 def _print(analysis: "Analysis") -> None:
-    from cod3s.judge.results.rating_report import banner_of, report_line
-    from cod3s.judge.results.rating_tables import agreement_table, counted, plausibility_table
+    from cod3s.study.results.rating_report import banner_of, report_line
+    from cod3s.study.results.rating_tables import agreement_table, counted, plausibility_table
 
     if banner := banner_of(analysis):
         say(banner)

@@ -11,7 +11,7 @@ from cod3s.cli.output import print_json, print_table, training_progress
 from cod3s.cli.parameters import AnswersOption, ForceOption, JsonOption, Options, VerdictsOption, takes_options
 from cod3s.critic.refine_config import RefineConfig
 from cod3s.errors import UsageError, require_all
-from cod3s.files.disk import require_new, require_own
+from cod3s.io.disk import require_new, require_own
 
 
 @takes_options(RefineConfig)

@@ -10,7 +10,7 @@ import cod3s
 from cod3s.cli.output import say
 from cod3s.cli.parameters import ForceOption
 from cod3s.errors import UsageError
-from cod3s.files.disk import require_new
+from cod3s.io.disk import require_new
 
 
 def remember(

@@ -18,7 +18,7 @@ from cod3s.errors import FileFormatError, UsageError
 from cod3s.options import SEED
 
 if TYPE_CHECKING:
-    from cod3s.files.tables import Row, Table
+    from cod3s.io.tables import Row, Table
     from cod3s.selection import Selected, Selection
     from cod3s.selection.groups import Group
 

@@ -22,8 +22,8 @@ from cod3s.cli.parameters import (
     SentencesArgument,
 )
 from cod3s.errors import Cod3sError, UsageError
-from cod3s.files.disk import require_new, require_own
-from cod3s.files.tables import read_sentences
+from cod3s.io.disk import require_new, require_own
+from cod3s.io.tables import read_sentences
 from cod3s.options import BITS, SEED, find_name
 
 _MAX_COMPARED = 100  # sentences; the number of pairs grows with the square

@@ -9,7 +9,7 @@ import typer
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import ForceOption, JsonOption, Options, numbers, takes_options
 from cod3s.errors import require, require_all
-from cod3s.files.disk import existing_file, require_new, require_own
+from cod3s.io.disk import existing_file, require_new, require_own
 from cod3s.train.config import DEFAULT_INIT, TrainConfig, find_preset, parse_corpora, parse_roles
 
 PresetOption = Annotated[

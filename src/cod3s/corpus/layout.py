@@ -15,7 +15,7 @@ from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import NO_ENCODER, ShardTask
 from cod3s.corpus.split import Shard
 from cod3s.errors import Cod3sError
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 from cod3s.options import changed_values
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cod3s.corpus.sql import table_of
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 
 Hashes = npt.NDArray[np.uint64]
 

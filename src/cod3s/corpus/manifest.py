@@ -13,8 +13,8 @@ from cod3s import __version__
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.checked_records import parse_record
-from cod3s.files.locations import Location
+from cod3s.io.checked_records import parse_record
+from cod3s.io.locations import Location
 
 FORMAT = 2  # 1 had no signatures of sources
 NAME = "manifest.json"

@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 from cod3s.corpus.relations import ORDERS
-from cod3s.files.lines import Damaged
-from cod3s.files.tables import MAX_FIELD
+from cod3s.io.lines import Damaged
+from cod3s.io.tables import MAX_FIELD
 
 PAIR_COLUMNS = ("first", "second", "order", "pattern", "corpus")
 """`first` is the cause or the source, `second` the effect or the target."""

@@ -30,10 +30,10 @@ from cod3s.corpus.split import LEAKED, SPLIT_REASONS, Plan, SplitCounts, Splitte
 from cod3s.corpus.sql import connect
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError, LocationError, Progress, Stage, silent_stage
-from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import spooled
-from cod3s.files.locations import Location, locate
-from cod3s.files.lock import sole_writer
+from cod3s.io.checked_records import parse_record
+from cod3s.io.disk import spooled
+from cod3s.io.locations import Location, locate
+from cod3s.io.lock import sole_writer
 from cod3s.signatures.signer import Signer, open_code
 
 

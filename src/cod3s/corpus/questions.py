@@ -14,10 +14,10 @@ from typing import Any
 from xml.parsers import expat
 
 from cod3s.errors import FileFormatError
-from cod3s.files.binary import refuse_binary
-from cod3s.files.disk import reason_of, spooled
-from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Location, locate_input
+from cod3s.io.binary import refuse_binary
+from cod3s.io.disk import reason_of, spooled
+from cod3s.io.lines import Damaged, read_lines
+from cod3s.io.locations import Location, locate_input
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""

@@ -25,9 +25,9 @@ from cod3s.corpus.parsers import (
 from cod3s.corpus.relations import ORDERS
 from cod3s.corpus.sql import BATCH_ROWS
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.binary import refuse_formats
-from cod3s.files.lines import Damaged, read_lines
-from cod3s.files.locations import Location, locate_input
+from cod3s.io.binary import refuse_formats
+from cod3s.io.lines import Damaged, read_lines
+from cod3s.io.locations import Location, locate_input
 
 PAIR_SCHEMA = pa.schema([(name, pa.string()) for name in PAIR_COLUMNS])
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cod3s.encode import Vectors, load_encoder
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 from cod3s.signatures import Code
 from cod3s.signatures.signer import Signer, encode_sentences
 

@@ -18,7 +18,7 @@ from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.read import PAIR_SCHEMA, Reader
 from cod3s.corpus.relations import Relation, columns_of, find_relations
 from cod3s.corpus.sql import BATCH_ROWS, connect
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 
 OTHER_ORDER = "order"
 BLANK = "blank"

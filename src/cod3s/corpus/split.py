@@ -19,7 +19,7 @@ from cod3s.corpus.leakage import Hashes, Leaks
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.sql import BATCH_ROWS, table_of
 from cod3s.errors import Progress
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 
 EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
 SPLIT_REASONS = {

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import pyarrow.dataset as ds
 
-from cod3s.files.locations import Location
+from cod3s.io.locations import Location
 
 # `clean` does what cod3s.text.clean does; most text is already clean, which a cheap test detects.
 # `plain_words` does what cod3s.unsuitable.plain_words does.

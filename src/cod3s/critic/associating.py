@@ -15,8 +15,8 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.models import ASSOCIATIONS, PairScorer, association_file, head_file
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Cod3sError, Progress, UsageError, require
-from cod3s.files.disk import replaced_folder, require_new
-from cod3s.files.locations import locate
+from cod3s.io.disk import replaced_folder, require_new
+from cod3s.io.locations import locate
 from cod3s.options import SEED
 from cod3s.signatures import Bits
 from cod3s.signatures.head import SignatureHead, fit_head, save_head, share_inferred

@@ -12,9 +12,9 @@ from cod3s.corpus.questions import Question
 from cod3s.decode.pair_likelihoods import Pair
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.disk import display_name, open_text
-from cod3s.files.locations import locate
-from cod3s.files.tables import Row, Table, kind_of
+from cod3s.io.disk import display_name, open_text
+from cod3s.io.locations import locate
+from cod3s.io.tables import Row, Table, kind_of
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows

@@ -22,8 +22,8 @@ from cod3s.critic.refine_config import RefineConfig, as_train_config
 from cod3s.critic.row_batches import lesson_batches, read_sequences
 from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import replaced_folder
-from cod3s.files.lock import sole_writer
+from cod3s.io.disk import replaced_folder
+from cod3s.io.lock import sole_writer
 from cod3s.model.adapter import NAME, save_adapter, stored_changes
 from cod3s.model.causal import Adaptation, trained_only, with_lora
 from cod3s.model.restore import load_lora, lora_changes, restore_llama

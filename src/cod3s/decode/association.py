@@ -11,7 +11,7 @@ import numpy as np
 
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError
-from cod3s.files.arrays import load_half, save_half
+from cod3s.io.arrays import load_half, save_half
 
 
 @dataclass(frozen=True)

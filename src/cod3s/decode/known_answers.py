@@ -18,9 +18,9 @@ import numpy.typing as npt
 from cod3s.decode.retelling import neutral, retell
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.files.arrays import load_array
-from cod3s.files.disk import read_json, replaced_folder, write_json
-from cod3s.files.packed_texts import load_texts, save_texts
+from cod3s.io.arrays import load_array
+from cod3s.io.disk import read_json, replaced_folder, write_json
+from cod3s.io.packed_texts import load_texts, save_texts
 from cod3s.signatures import Packed, pack, unpack
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, words

@@ -19,7 +19,7 @@ from cod3s.decode.models import BundleModels
 from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.logistic import Numbers, logistic
 from cod3s.signatures.signer import Signer
 from cod3s.text import content_stems, words

@@ -20,7 +20,7 @@ from cod3s.encode.engine_file import read_engine_file, write_engine_file
 from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
 from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, convert_encoder, minilm_folder, weights_file
 from cod3s.errors import EncoderError
-from cod3s.files.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
+from cod3s.io.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}

@@ -6,7 +6,7 @@ from pathlib import Path
 from cod3s.encode.protocol import Vectors, unit
 from cod3s.encode.weights import NAME, SHA256, minilm_folder
 from cod3s.errors import EncoderError, require
-from cod3s.files.disk import sha256
+from cod3s.io.disk import sha256
 
 
 class SbertEncoder:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 
 
 def common_pieces(tokenizer: Path, texts: Iterable[str], number: int) -> list[int]:

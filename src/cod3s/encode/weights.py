@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import EncoderError, MissingExtraError
-from cod3s.files.disk import read_json, sha256
+from cod3s.io.disk import read_json, sha256
 
 Weights = dict[str, npt.NDArray[np.float32]]
 

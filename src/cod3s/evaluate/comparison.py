@@ -7,7 +7,7 @@ from typing import Any
 from cod3s.errors import FileFormatError
 from cod3s.evaluate.report import METRICS
 from cod3s.evaluate.report_tables import Cell, Part, Table, table_row
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 
 _SKIPPED = ("intervals", "near_best", "by_rank", "by_bin_size")
 

@@ -41,7 +41,7 @@ from cod3s.evaluate.recall import score_recall
 from cod3s.evaluate.report import OUTPUTS, write_report
 from cod3s.evaluate.scores import Scoring, answer_pairs, score_system, statements
 from cod3s.evaluate.summary import Summary, summarise
-from cod3s.files.lock import sole_writer
+from cod3s.io.lock import sole_writer
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.lexical import lexical_settings
 from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE

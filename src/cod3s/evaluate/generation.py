@@ -15,7 +15,7 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.outputs import read_outputs, write_outputs
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 from cod3s.records import AnswerSet
 
 RUN = "run.json"

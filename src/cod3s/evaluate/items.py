@@ -12,8 +12,8 @@ from pathlib import Path
 
 from cod3s.corpus.questions import Question, read_questions
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.files.disk import display_name, open_text, sha256, spooled
-from cod3s.files.tables import Row, Table, guessed_kind, kind_of, read_sentences
+from cod3s.io.disk import display_name, open_text, sha256, spooled
+from cod3s.io.tables import Row, Table, guessed_kind, kind_of, read_sentences
 from cod3s.text import clean
 
 

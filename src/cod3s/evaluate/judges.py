@@ -12,7 +12,7 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.pair_likelihoods import BundleLikelihoods
 from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.encode import Encoder, load_encoder
-from cod3s.files.disk import sha256
+from cod3s.io.disk import sha256
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import Code, load_code
 from cod3s.signatures.signer import Signer, open_encoder

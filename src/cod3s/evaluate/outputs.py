@@ -11,7 +11,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.files.disk import display_name, read_json_lines, write_json_lines
+from cod3s.io.disk import display_name, read_json_lines, write_json_lines
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean
 

@@ -21,7 +21,7 @@ from cod3s.evaluate.plots import Plot, report_plots
 from cod3s.evaluate.report_tables import NEAR_BEST, Table, all_tables, markdown, title_of
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
-from cod3s.files.disk import write_json, write_text
+from cod3s.io.disk import write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean, settings_line

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import FileFormatError, SentenceError, UsageError, require
-from cod3s.files.disk import open_text, replaced_file
-from cod3s.files.tables import MAX_FIELD
+from cod3s.io.disk import open_text, replaced_file
+from cod3s.io.tables import MAX_FIELD
 from cod3s.options import find_name
 from cod3s.signatures import CODES, SEED, Code, hamming, itq_code, median_code, pack, random_code
 from cod3s.text import clean

@@ -22,7 +22,7 @@ from cod3s.evaluate.report import OUTPUTS, Page, report_line
 from cod3s.evaluate.report_tables import Table, figure_text, markdown, table_row
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary, rounded
-from cod3s.files.disk import write_json, write_text
+from cod3s.io.disk import write_json, write_text
 from cod3s.metrics.pair_scores import all_known
 from cod3s.options import SEED
 

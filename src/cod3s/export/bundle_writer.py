@@ -17,8 +17,8 @@ from cod3s.decode.baselines.word_graph.build import build_word_graph
 from cod3s.encode.trim import common_pieces, trim_tokenizer
 from cod3s.encode.weights import FAST_ID, convert_small_encoder, minilm_folder
 from cod3s.errors import Cod3sError, UsageError
-from cod3s.files.checked_records import parse_record
-from cod3s.files.disk import existing_file, read_json, replaced_folder, sha256
+from cod3s.io.checked_records import parse_record
+from cod3s.io.disk import existing_file, read_json, replaced_folder, sha256
 from cod3s.model.convert import convert_causal, convert_transformer
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES

@@ -18,7 +18,7 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, Progress
-from cod3s.files.disk import replaced_folder
+from cod3s.io.disk import replaced_folder
 from cod3s.records import Bin
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import encode_sentences, open_encoder

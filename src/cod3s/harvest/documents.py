@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from cod3s.errors import FileFormatError, did_you_mean, require
-from cod3s.files.disk import MAX_LINE_BYTES, existing_file, open_text
-from cod3s.files.tables import kind_of, read_column
 from cod3s.harvest.splitting import sentences
+from cod3s.io.disk import MAX_LINE_BYTES, existing_file, open_text
+from cod3s.io.tables import kind_of, read_column
 
 PIECE = 1 << 18  # characters: enough to keep a process busy, few enough to hold dozens of pieces in memory
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.files.disk import read_json_lines
 from cod3s.harvest.extract import find_pairs
+from cod3s.io.disk import read_json_lines
 
 Triple = tuple[str, str, str]  # cause, effect, pattern
 

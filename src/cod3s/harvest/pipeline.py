@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, Progress
-from cod3s.files.disk import require_other
-from cod3s.files.writers import check_output_format, replaced_table
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.documents import Errors, Piece, read_pieces
 from cod3s.harvest.extract import CausalPair, Findings, find_pairs
+from cod3s.io.disk import require_other
+from cod3s.io.writers import check_output_format, replaced_table
 
 COLUMNS = ("cause", "effect", "pattern", "order", "corpus")
 """`corpus` is the name of the file that a pair comes from, as `prepare` reads it and `train --corpora` uses it."""

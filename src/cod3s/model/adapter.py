@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cod3s.encode.engine_file import read_engine_file
 from cod3s.errors import BundleError
-from cod3s.files.disk import replaced_file
+from cod3s.io.disk import replaced_file
 from cod3s.model.parts import joined_parts, model_files
 
 NAME = "adapter.npz"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import existing_file, read_json
+from cod3s.io.disk import existing_file, read_json
 from cod3s.model.restore import restore_llama
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary

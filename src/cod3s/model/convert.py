@@ -21,7 +21,7 @@ from cod3s.encode.weights import (
     read_weights,
 )
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.model.parts import split_weights
 from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.model.transformer import quiet_transformers

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cod3s.encode.fast import open_engine
 from cod3s.errors import BundleError
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from cod3s.errors import BundleError
-from cod3s.files.disk import read_json, write_json
+from cod3s.io.disk import read_json, write_json
 
 PART_BYTES = 15 * 10**6
 _READ_BYTES = 65_536  # of a compressed part at a time: what comes out is still in the processor's cache

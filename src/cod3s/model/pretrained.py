@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import replaced_file
+from cod3s.io.disk import replaced_file
 from cod3s.model.transformer import quiet_transformers, special_tokens
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, Vocabulary
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import existing_file
+from cod3s.io.disk import existing_file
 from cod3s.model.shape import Shape
 from cod3s.tokens.vocabulary import Vocabulary
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError
-from cod3s.files.disk import display_name, open_text
-from cod3s.files.tables import KINDS, Row, Table, guessed_kind, kind_of
+from cod3s.io.disk import display_name, open_text
+from cod3s.io.tables import KINDS, Row, Table, guessed_kind, kind_of
 from cod3s.options import find_name
 
 

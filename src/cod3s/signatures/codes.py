@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.errors import FileFormatError, VectorError
-from cod3s.files.arrays import load_array
-from cod3s.files.disk import read_json, replaced_folder, write_json
+from cod3s.io.arrays import load_array
+from cod3s.io.disk import read_json, replaced_folder, write_json
 from cod3s.options import SEED, check_seed
 from cod3s.signatures.bits import Bits, check_bits
 

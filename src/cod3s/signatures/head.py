@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cod3s.encode import Vectors
 from cod3s.errors import BundleError, Progress
-from cod3s.files.arrays import load_half, save_half
+from cod3s.io.arrays import load_half, save_half
 from cod3s.logistic import fit_large_logistic
 from cod3s.signatures.bits import Bits, to_text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cod3s.errors import FileFormatError
-from cod3s.files.disk import existing_file
+from cod3s.io.disk import existing_file
 
 _INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
 _LONE_I = re.compile(r"(?<![\w'’-])i(?![\w-])")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError
-from cod3s.files.disk import existing_file, read_json, write_json
+from cod3s.io.disk import existing_file, read_json, write_json
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN
 
 _BLOCK = 10_000  # texts tokenized together

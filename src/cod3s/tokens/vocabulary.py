@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from cod3s.errors import Cod3sError, SignatureError
-from cod3s.files.disk import replaced_file
+from cod3s.io.disk import replaced_file
 from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
 from cod3s.tokens.pieces import open_pieces

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cod3s.errors import require
-from cod3s.files.disk import replaced_file
+from cod3s.io.disk import replaced_file
 
 _HEADER = ("step", "figure", "value")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.model.transformer import quiet_transformers
 from cod3s.train.batches import TensorBatches
 from cod3s.train.config import TrainConfig

@@ -16,7 +16,7 @@ from pathlib import Path
 from cod3s.bundle import default_bundle, is_bundle
 from cod3s.corpus.manifest import Manifest
 from cod3s.errors import Cod3sError, require
-from cod3s.files.disk import existing_file, read_json, require_own, sha256, write_json
+from cod3s.io.disk import existing_file, read_json, require_own, sha256, write_json
 from cod3s.model.pretrained import write_tokenizers
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.trimming import trim_byte_pieces

@@ -11,9 +11,9 @@ from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
-from cod3s.files.disk import read_json, replaced_folder, write_json
-from cod3s.files.locations import locate
-from cod3s.files.lock import sole_writer
+from cod3s.io.disk import read_json, replaced_folder, write_json
+from cod3s.io.locations import locate
+from cod3s.io.lock import sole_writer
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import all_tags
 from cod3s.model.shape import SHAPES

@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from transformers.modeling_outputs import BaseModelOutput
 
 from cod3s.errors import BundleError
-from cod3s.files.disk import read_json
+from cod3s.io.disk import read_json
 from cod3s.model.engine import Request
 from cod3s.model.reader import Reader, padded
 from cod3s.model.transformer import quiet_transformers

@@ -21,8 +21,8 @@ from cod3s.corpus.sql import connect, table_of
 from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 from cod3s.errors import UsageError, did_you_mean, require
-from cod3s.files.locations import Location, locate
 from cod3s.harvest.lexicon import EMPTY_WORDS
+from cod3s.io.locations import Location, locate
 from cod3s.word_lists import word_set
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cod3s.errors import BundleError
-from cod3s.files.sqlite_file import SqliteFile
+from cod3s.io.sqlite_file import SqliteFile
 from cod3s.text import words
 
 _RELATED = """
