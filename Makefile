@@ -25,7 +25,7 @@ check: install
 	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.13
-	$(BIN)/python -m pytest -q tests/test_layers.py
+	$(BIN)/python -m pytest -q tests/unit/test_layers.py
 
 format: install
 	$(BIN)/ruff format src tests benchmarks examples docs

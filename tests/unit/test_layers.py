@@ -2,12 +2,11 @@
 
 import ast
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cod3s"
 ROW = re.compile(r"^\| `([a-z0-9_]+)/?` \|")
 
@@ -53,8 +52,3 @@ def test_imports_point_upward(path: Path) -> None:
     own = order.index(layer_of(path))
     below = {name for name in imported_layers(path) if order.index(name) > own}
     assert not below, f"{path.name} stands above {below} in docs/architecture.md and must not import it"
-
-
-def test_no_two_modules_share_a_name() -> None:
-    names = Counter(path.name for path in MODULES if path.stem != "__init__")
-    assert [name for name, count in names.items() if count > 1] == []
