@@ -33,7 +33,7 @@ PATIENCE = 60_000  # milliseconds for answers: a loaded machine is slow, and no 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 MARGIN = 18  # pixels between the map's edge and its outermost dots
 
-STATIC = [ROOT / "src" / "cod3s" / room / "static" for room in ("web", "serving")]
+STATIC = [ROOT / "src" / "cod3s" / "web" / room for room in ("static", "shared")]
 
 
 def free_port() -> int:

@@ -30,8 +30,6 @@ from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
 from cod3s.errors import Cod3sError
 from cod3s.records import Answer, AnswerSet
-from cod3s.serving.address import Access
-from cod3s.serving.guard import HEADERS, Guard
 from cod3s.study.collect.assignment import Assignment, assignment_of
 from cod3s.study.collect.rating_store import Store, database_url, open_store
 from cod3s.study.collect.server import Throttle
@@ -50,6 +48,8 @@ from cod3s.study.plan.folder import (
 )
 from cod3s.study.plan.identities import matches, new_token, timestamp, token_hash
 from cod3s.study.plan.statements import answer_items, attention_checks, choose_questions, gold_items, mix
+from cod3s.web.address import Access
+from cod3s.web.guard import HEADERS, Guard
 from conftest import ROOT, Run
 from judge_study import SYSTEMS, a_made_study, outputs_folder, served
 from postgresql_server import postgresql

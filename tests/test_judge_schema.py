@@ -10,10 +10,10 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
-from cod3s.serving.guard import HEADERS, Guard
 from cod3s.study.collect.rating_store import database_url, open_store
 from cod3s.study.collect.server import ServerOptions, create_app
 from cod3s.study.plan.identities import new_token, token_hash
+from cod3s.web.guard import HEADERS, Guard
 from judge_study import a_made_study
 
 ROUTES = [

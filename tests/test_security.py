@@ -22,8 +22,6 @@ from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.report import PAGE, write_report
 from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep, write_sweep
 from cod3s.records import Answer, AnswerSet
-from cod3s.serving.address import Access, access_for
-from cod3s.serving.guard import HEADERS
 from cod3s.study.collect.rating_store import Store, database_url, open_store
 from cod3s.study.collect.server import ServerOptions, create_app
 from cod3s.study.exchange.mturk import write_batch
@@ -31,7 +29,9 @@ from cod3s.study.plan.identities import pseudonyms
 from cod3s.study.plan.simulation import Crowd, simulate
 from cod3s.study.results.analysis import analyse
 from cod3s.study.results.rating_report import write_report as write_study_report
+from cod3s.web.address import Access, access_for
 from cod3s.web.app import create_app as create_explorer
+from cod3s.web.guard import HEADERS
 from cod3s.web.limits import Limits
 from judge_study import a_made_study
 from tiny_bundle import TinyBundle

@@ -20,9 +20,9 @@ from cod3s.errors import Cod3sError
 from cod3s.io.disk import read_json, write_json
 from cod3s.records import Answer
 from cod3s.selection import select
-from cod3s.serving.guard import HEADERS
 from cod3s.web.app import create_app
 from cod3s.web.explorer import Explorer, caption
+from cod3s.web.guard import HEADERS
 from cod3s.web.limits import Limits
 from tiny_bundle import SOURCES, TinyBundle
 from web_server import serving

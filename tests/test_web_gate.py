@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cod3s.decode.generator import Generator, load
-from cod3s.serving.refusals import add_error_handlers
 from cod3s.web.app import create_app
+from cod3s.web.error_replies import add_error_handlers
 from cod3s.web.limits import Limits
 from cod3s.web.queue import JsonLines, WorkQueue
 from tiny_bundle import SOURCES, TinyBundle

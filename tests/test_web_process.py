@@ -92,8 +92,8 @@ STUCK_SERVER = """
 import sys
 import time
 from fastapi import FastAPI
-from cod3s.serving import running
-from cod3s.serving.address import link, listen
+from cod3s.web import running
+from cod3s.web.address import link, listen
 
 running.GRACE_SECONDS, running.GIVE_UP_SECONDS = 0.2, 1
 app = FastAPI()
@@ -171,7 +171,7 @@ def test_threads_share_a_few_heaps_and_give_back_what_they_freed() -> None:
     lines = """
         import ctypes, os, threading, time
         from pathlib import Path
-        from cod3s.serving import running
+        from cod3s.web import running
         running.TRIM_SECONDS = 0.5
         running.bound_heaps()
         libc, all_hold = ctypes.CDLL(None), threading.Barrier(40)

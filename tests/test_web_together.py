@@ -10,7 +10,7 @@ import pytest
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.records import AnswerSet
-from cod3s.serving.refusals import RefusedError
+from cod3s.web.error_replies import RefusedError
 from cod3s.web.explorer import Explorer
 from cod3s.web.limits import Limits
 from cod3s.web.queue import WorkQueue

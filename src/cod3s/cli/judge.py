@@ -104,9 +104,9 @@ def serve(
 ) -> None:
     """Serve the pages of a study until ctrl-C; a rating is shown as saved only once it is on disk."""
     require_judge()
-    from cod3s.serving.running import end_process
     from cod3s.study.collect.server import ServerOptions, serve_study
     from cod3s.study.plan.identities import new_token, token_hash
+    from cod3s.web.running import end_process
 
     token = new_token() if admin_token else ""
     options = ServerOptions(

@@ -9,7 +9,7 @@ import typer
 import cod3s
 from cod3s.cli.parameters import BundleOption, Options, takes_options
 from cod3s.errors import require
-from cod3s.serving.address import link, listen
+from cod3s.web.address import link, listen
 from cod3s.web.limits import Limits
 
 _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
@@ -36,8 +36,8 @@ def serve(
     """Serve the explorer page and its JSON API until ctrl-C."""
     require("fastapi", "serve")
     require("uvicorn", "serve")
-    from cod3s.serving.running import bound_heaps, end_process, run_until_stopped
     from cod3s.web.app import create_app
+    from cod3s.web.running import bound_heaps, end_process, run_until_stopped
 
     limits = Limits(**options)
     bound_heaps()
@@ -56,6 +56,6 @@ def serve(
 def mcp(bundle: BundleOption = None) -> None:
     """Offer generate, select and sign as Model Context Protocol tools until stdin is closed."""
     require("mcp", "mcp")
-    from cod3s.agents import make_server
+    from cod3s.web.agents import make_server
 
     make_server(bundle).run(transport="stdio")

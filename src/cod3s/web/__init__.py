@@ -1,1 +1,1 @@
-"""The explorer: a bundle served as a JSON API and a page. `cod3s.web.app.create_app` makes the application."""
+"""The explorer: a bundle served as a JSON API and a page; and what the server of a study shares with it."""

@@ -39,7 +39,7 @@ def render(spec: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])} API</title>"
-        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colours.css">'
+        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/colors.css">'
         '<link rel="stylesheet" href="/static/docs.css">'
         '<script src="/static/docs.js" type="module"></script></head>'
         "<body><main>"

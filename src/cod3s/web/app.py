@@ -11,14 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cod3s import __version__
 from cod3s.decode.generator import Generator
-from cod3s.serving.address import access_for
-from cod3s.serving.guard import Guard, SecurityHeaders
-from cod3s.serving.pages import page_routes
-from cod3s.serving.refusals import add_error_handlers
+from cod3s.web.address import access_for
 from cod3s.web.api import api_routes
 from cod3s.web.api_page import api_page_routes
+from cod3s.web.error_replies import add_error_handlers
 from cod3s.web.explorer import Explorer
+from cod3s.web.guard import Guard, SecurityHeaders
 from cod3s.web.limits import Limits
+from cod3s.web.pages import page_routes
 from cod3s.web.queue import WorkQueue
 
 _log = logging.getLogger("cod3s.web")

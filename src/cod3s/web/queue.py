@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from cod3s.errors import Cod3sError
-from cod3s.serving.refusals import RefusedError, explain
+from cod3s.web.error_replies import RefusedError, explain
 from cod3s.web.limits import Limits
 
 RETRY_SECONDS = 2  # how long a refused client is told to wait

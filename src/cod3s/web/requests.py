@@ -19,7 +19,7 @@ from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
 from cod3s.selection import METHODS
-from cod3s.serving.refusals import RefusedError
+from cod3s.web.error_replies import RefusedError
 from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)

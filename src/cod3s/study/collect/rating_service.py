@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from cod3s.errors import Cod3sError
-from cod3s.serving.refusals import RefusedError
 from cod3s.study.collect.assignment import assignment_of
 from cod3s.study.collect.rating_store import AssignedItem, Store
 from cod3s.study.plan.folder import Item, Rater, Rating, Study
 from cod3s.study.plan.identities import as_text, new_id, new_token, timestamp, token_hash
 from cod3s.text import clean
+from cod3s.web.error_replies import RefusedError
 
 PAGE, PROLIFIC = "page", "prolific"
 _RETURN_LINK = "https://app.prolific.com/submissions/complete?cc={code}"

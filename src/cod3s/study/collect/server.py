@@ -19,16 +19,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from cod3s.serving.address import access_for, link, listen
-from cod3s.serving.guard import Guard, SecurityHeaders
-from cod3s.serving.pages import page_routes
-from cod3s.serving.refusals import RefusedError, add_error_handlers, error_response
-from cod3s.serving.running import run_until_stopped
 from cod3s.study.collect.progress import study_progress
 from cod3s.study.collect.rating_service import RatingService, Shown, Standing
 from cod3s.study.collect.rating_store import Store, database_url, open_store
 from cod3s.study.plan.folder import Item, Rater, Study, read_items, read_study
 from cod3s.study.plan.identities import matches
+from cod3s.web.address import access_for, link, listen
+from cod3s.web.error_replies import RefusedError, add_error_handlers, error_response
+from cod3s.web.guard import Guard, SecurityHeaders
+from cod3s.web.pages import page_routes
+from cod3s.web.running import run_until_stopped
 
 
 @dataclass(frozen=True)

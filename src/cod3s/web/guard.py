@@ -4,8 +4,8 @@ import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cod3s.serving.address import Access
-from cod3s.serving.refusals import RefusedError, error_response
+from cod3s.web.address import Access
+from cod3s.web.error_replies import RefusedError, error_response
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-_SHARED = Path(__file__).parent / "static"
+_SHARED = Path(__file__).parent / "shared"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
