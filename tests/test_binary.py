@@ -123,7 +123,6 @@ COMMANDS = [
     ("generate", "effect", "--input", "FILE", "--bundle", "BUNDLE"),
     ("bins", "build", "FILE", "-o", "OUTPUT", "--encoder", "static"),
     ("bins", "stats", "FILE", "--encoder", "static"),
-    ("codes", "fit", "FILE", "-o", "OUTPUT", "--encoder", "static", "--bits", "2"),
     ("sts", "FILE", "--encoder", "static"),
     ("harvest", "FILE", "-o", "OUTPUT.tsv", "--workers", "1"),
     ("prepare", "FILE", "-o", "OUTPUT", "--encoder", "none"),

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+import cod3s
 from cod3s.cli.output import print_table
 from conftest import ROOT, Run
 
 TEXTS = "It rained all night.\nThe river rose.\n\nThe bridge was closed.\nA dog barked.\n"
 COMMANDS = [
     ["sign"],
-    ["codes", "fit"],
     ["bins", "build"],
     ["bins", "stats"],
     ["bins", "show"],
@@ -178,7 +178,6 @@ def test_odd_text_gets_a_defined_signature(text: str, here: Run) -> None:
         (["sts", "nowhere.tsv"], "no file at nowhere.tsv", "", 1),
         (["bins", "show", "01", "--bins", "nowhere.sqlite"], "no file at nowhere.sqlite", "", 1),
         (["bins", "stats", "nowhere.txt", "--bits", "4,x"], "whole numbers", "", 2),
-        (["codes", "fit", "nowhere.txt", "-o", "c", "--kind", "itk"], "'itk'", "'itq'", 2),
     ],
 )
 def test_errors_say_what_was_found_and_the_way_out(
@@ -277,11 +276,9 @@ def test_statistics_and_sts_print_their_settings(here: Run, tmp_path: Path) -> N
 
 
 def test_a_fitted_code_signs_and_knows_its_encoder(here: Run, tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("\n".join(f"Sentence {n} about thing {n % 7}." for n in range(60)))
-    fitted = here(
-        "codes", "fit", "texts.txt", "-o", "code", "--kind", "itq", "--bits", "8", "-e", "static", "--json"
-    )
-    assert json.loads(fitted.stdout)["sentences"] == 60
+    encoder = cod3s.load_encoder("static")
+    vectors = encoder.encode([f"Sentence {n} about thing {n % 7}." for n in range(60)])
+    cod3s.itq_code(vectors, 8).save(tmp_path / "code", encoder.id)
     signed = json.loads(here("sign", "Sentence 3.", "-e", "static", "--code", "code", "--json").stdout)
     assert (signed["code"], signed["bits"]) == ("itq", 8)
     fewer = here("sign", "Sentence 3.", "-e", "static", "--code", "code", "--bits", "4")
@@ -318,9 +315,8 @@ def test_a_dash_is_standard_input_wherever_text_is_taken(here: Run, tmp_path: Pa
     table = "id\ttext\n1\tIt rained.\n2\tWe slept.\n"
     signed = json.loads(here("sign", "-", "--column", "text", "--json", "-e", "static", stdin=table).stdout)
     assert [row["text"] for row in signed["sentences"]] == ["It rained.", "We slept."]
-    for command in (["bins", "build", "-", "-o", "b.sqlite"], ["codes", "fit", "-", "-o", "code", "--bits", "2"]):
-        done = here(*command, "-e", "static", stdin="It rained.\nWe slept.\nHe ran.\n")
-        assert done.returncode == 0, done.stderr
+    done = here("bins", "build", "-", "-o", "b.sqlite", "-e", "static", stdin="It rained.\nWe slept.\nHe ran.\n")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -335,16 +331,13 @@ def test_the_tree_needs_one_bins_file(arguments: tuple[str, ...], message: str, 
 
 def test_outputs_are_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.\nWe slept.\nHe ran.\n", encoding="utf-8")
-    for command in (
-        ["bins", "build", "s.txt", "-o", "b.sqlite"],
-        ["codes", "fit", "s.txt", "-o", "code", "--bits=2"],
-    ):
-        assert here(*command, "-e", "static").returncode == 0
-        again = here(*command, "-e", "static")
-        assert again.returncode == 1
-        assert "already exists" in again.stderr
-        assert "--force" in again.stderr
-        assert here(*command, "-e", "static", "--force").returncode == 0
+    command = ["bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static"]
+    assert here(*command).returncode == 0
+    again = here(*command)
+    assert again.returncode == 1
+    assert "already exists" in again.stderr
+    assert "--force" in again.stderr
+    assert here(*command, "--force").returncode == 0
 
 
 def test_a_table_with_more_columns_than_the_terminal_holds_breaks_no_word(

@@ -140,7 +140,6 @@ def test_every_command_that_writes_a_folder_refuses_a_second_run(tiny_bundle: Ti
         ["export", str(tiny_bundle.run)],
         ["evaluate", str(data), *small, "--systems", "s2s"],
         ["sweep", str(data), *small],
-        ["bins", "reword", str(tiny_bundle.small), "--corpus", str(corpus), "--sources", "1"],
         ["generate", "effect", "it rained", "--bundle", str(tiny_bundle.small)],
     ]
     with sole_writer(output):
@@ -171,7 +170,7 @@ from campaign.kills import kill_and_go_on
 from campaign.tally import Budget
 
 what, made, scratch = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-(command,) = [command for command in commands(scratch, made) if command.name == "codes fit"]
+(command,) = [command for command in commands(scratch, made) if command.name == "prepare"]
 (scratch / "cases").mkdir()
 if what == "kills":
     tallies = [kill_and_go_on(command, scratch / "cases", Budget(cases=5, seconds=30, seed=7))]

@@ -1,4 +1,4 @@
-"""The causal patterns: what each one finds, what each trap refuses and why, and the labelled set."""
+"""The causal patterns: what each one finds, what each false cue refuses and why, and the labelled set."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from cod3s.errors import FileFormatError
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.extract import find_pairs
+from cod3s.harvest.false_cues import FALSE_CUES
 from cod3s.harvest.labelled import read_passages, score_patterns
 from cod3s.harvest.patterns import CUES, PATTERNS
-from cod3s.harvest.traps import TRAPS
 
 LABELLED = Path(__file__).parent / "data" / "harvest-labelled.jsonl"
 
-TRAP_CASES = [
+FALSE_CUE_CASES = [
     ("He stayed because of the rain.", "because of: a noun phrase follows"),
     ("She left not because he asked her to.", "not because: the cause is denied"),
     ("I do not trust him simply because he smiles a lot.", None),
@@ -57,8 +57,8 @@ TRAP_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), TRAP_CASES)
-def test_a_trap_is_refused_for_its_reason(text: str, reason: str | None) -> None:
+@pytest.mark.parametrize(("text", "reason"), FALSE_CUE_CASES)
+def test_a_false_cue_is_refused_for_its_reason(text: str, reason: str | None) -> None:
     findings = find_pairs(text)
     if reason is None:
         assert findings.pairs
@@ -66,8 +66,8 @@ def test_a_trap_is_refused_for_its_reason(text: str, reason: str | None) -> None
         assert findings.refused[reason] >= 1, findings
 
 
-def test_every_reason_of_the_trap_table_has_a_case() -> None:
-    assert {trap.reason for trap in TRAPS} <= {reason for _, reason in TRAP_CASES}
+def test_every_reason_of_the_table_of_false_cues_has_a_case() -> None:
+    assert {rule.reason for rule in FALSE_CUES} <= {reason for _, reason in FALSE_CUE_CASES}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{pattern.name} {pattern.shape.name}" for pattern in PATTERNS])
@@ -78,7 +78,7 @@ def test_the_example_of_a_pattern_is_found_by_it(pattern) -> None:
 
 
 def test_every_rule_belongs_to_a_known_cue() -> None:
-    assert {rule.cue for rule in (*TRAPS, *PATTERNS)} == set(CUES)
+    assert {rule.cue for rule in (*FALSE_CUES, *PATTERNS)} == set(CUES)
 
 
 ORDERS = [

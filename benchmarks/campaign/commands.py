@@ -54,14 +54,6 @@ def commands(scratch: Path, made: Path | None = None) -> list[Command]:
             "sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2"), _FORCE, rounded=True
         ),
         Command(
-            "bins reword", ("bins", "reword", bundle, "--corpus", made / "corpus", "--sources", "6"), ("--force",)
-        ),
-        Command(
-            "codes fit",
-            ("codes", "fit", scratch / "sources.txt", "--encoder", "static", "--bits", "8"),
-            ("--force",),
-        ),
-        Command(
             "generate",
             (
                 *("generate", "effect", "--input", scratch / "sources.txt"),

@@ -1,12 +1,12 @@
 """Bins: all sentences that share a signature; their counts, medoids, samples and statistics."""
 
-from cod3s.bins.atlas import Atlas, MappedBin, NearBin
 from cod3s.bins.binning import build_bins
 from cod3s.bins.file import BinsFacts, BinsFile, open_bins
+from cod3s.bins.map import BinMap, MappedBin, NearBin
 from cod3s.bins.statistics import BinStatistics
 
 __all__ = [
-    "Atlas",
+    "BinMap",
     "BinStatistics",
     "BinsFacts",
     "BinsFile",

@@ -20,8 +20,8 @@ from cod3s.cli.parameters import (
     SentencesArgument,
     numbers,
 )
-from cod3s.errors import UsageError, require
-from cod3s.io.disk import require_new, require_other, require_own
+from cod3s.errors import UsageError
+from cod3s.io.disk import require_new, require_other
 from cod3s.io.tables import read_sentences
 from cod3s.options import SEED
 from cod3s.records import Bin
@@ -182,34 +182,3 @@ def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int)
 
     rows = sts_rows(read_scored(path), encoder, bits=lengths, seeds=1, first_seed=seed)
     return [row.rho for row in rows if row.code == "random"]
-
-
-def reword(
-    bundle: Annotated[Path, typer.Argument(help="A bundle folder; it is not changed.")],
-    corpus: Annotated[Path, typer.Option(help="The corpus whose sources are answered.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The bundle folder to write.")],
-    sources: Annotated[int, typer.Option(min=1, help="Sources to answer per relation.")] = 2000,
-    samples: Annotated[int, typer.Option(min=0, max=1000, help="Sentences kept per bin.")] = 3,
-    force: ForceOption = False,
-    json: JsonOption = False,
-) -> None:
-    """Replace the sentences in a bundle's bins with the model's answers, to publish it without training sentences.
-
-    The counts stay those of the training corpus; a bin without an answer shows the medoid of the smallest node
-    above it that has an answer.
-    """
-    require("pyarrow", "corpus")
-
-    require_own(output, "bundle.json")
-    require_new(output, force)
-    from cod3s.export.reword import choose_sources
-    from cod3s.export.reword import reword as reword_bundle
-
-    questions = choose_sources(bundle, corpus, sources)
-    with progress("answering", sum(map(len, questions.values()))) as advance:
-        reworded = reword_bundle(bundle, output, questions, samples=samples, progress=advance)
-    if json:
-        print_json({"bundle": str(output), "medoids": reworded})
-    else:
-        for name, number in reworded.items():
-            say(f"{name}: {number} bins now show the model's sentences")

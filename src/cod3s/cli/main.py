@@ -93,7 +93,6 @@ _BINS: Commands = (
     ("stats", bins.stats, "sentences.txt --bits 4,8,12,16"),
     ("show", bins.show, "bins.sqlite 0110100111010010"),
     ("tree", bins.tree, "bins.sqlite --depth 3"),
-    ("reword", bins.reword, "bundle/ --corpus corpus/ -o reworded/ --sources 2000"),
 )
 _JUDGE: Commands = (
     ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
@@ -108,7 +107,6 @@ _BENCH: Commands = (
     ("decode", bench.decode, "--quick"),
     ("train", bench.train, "--preset causal --preset small"),
 )
-_CODES: Commands = (("fit", sign.fit, "sentences.txt -o code/ --kind itq --bits 16"),)
 _CRITIC: Commands = (
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),
@@ -117,7 +115,6 @@ _CRITIC: Commands = (
 _GROUPS = (
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
-    ("codes", "Learned codes: balanced bits (median) or rotated principal axes (itq).", _CODES),
     ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),
     ("bench", "Speed, measured side by side in the same run.", _BENCH),
 )

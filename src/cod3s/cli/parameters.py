@@ -34,7 +34,7 @@ def seed_option(help: str) -> Any:
 
 
 SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
-CodeOption = Annotated[str, typer.Option(help="random, or a folder made by `cod3s codes fit`.")]
+CodeOption = Annotated[str, typer.Option(help="random, or the folder of a fitted code, such as corpus/code.")]
 ColumnOption = Annotated[str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
 BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default, the one in the package.")]

@@ -13,11 +13,11 @@ from cod3s.harvest.clauses import (
     tells_a_consequence,
     tells_of_trouble,
 )
+from cod3s.harvest.false_cues import FALSE_CUES
 from cod3s.harvest.patterns import CUES, PATTERNS
-from cod3s.harvest.rules import Order, Pattern, Rule, Shape, Surroundings, Trap
+from cod3s.harvest.rules import FalseCue, Order, Pattern, Rule, Shape, Surroundings
 from cod3s.harvest.sides import trim_first, trim_second
 from cod3s.harvest.splitting import paragraphs, sentence_spans
-from cod3s.harvest.traps import TRAPS
 
 # `_scanned` replaces quotes, brackets and dashes by spaces, so every cue follows a space. One fixed first
 # character and no groups make this scan six times faster than the obvious expression.
@@ -26,11 +26,13 @@ _SEPARATORS = ('"', "“", "‘", "(", "—", "-")
 _WHICH = re.compile("|".join(f"({cue})" for cue in CUES.values()))
 _CUE_NAMES = ("", *CUES)  # by the number of the group that matches
 _RULES = {
-    cue: tuple(rule for rule in (*TRAPS, *PATTERNS) if rule.cue == cue and not rule.decides_by_next)
+    cue: tuple(rule for rule in (*FALSE_CUES, *PATTERNS) if rule.cue == cue and not rule.decides_by_next)
     for cue in CUES
 }
 # Most cues are decided by the next word alone: a lookup instead of a walk through the rules.
-_TRAPS_BY_NEXT = {(trap.cue, word): trap for trap in TRAPS if trap.decides_by_next for word in trap.next.split()}
+_FALSE_CUES_BY_NEXT = {
+    (rule.cue, word): rule for rule in FALSE_CUES if rule.decides_by_next for word in rule.next.split()
+}
 _ANY_LENGTH = Limits(min_words=1, max_words=10_000)
 
 
@@ -92,7 +94,7 @@ def _judge(paragraph: str, spans: list[tuple[int, int]], limits: Limits) -> Iter
             previous = paragraph[slice(*spans[at - 1])].strip() if at else ""
             yield _pair(rule, *_sides(rule, sentence[:cut], sentence[end - first :], previous), limits)
         else:
-            yield rule.reason if isinstance(rule, Trap) else "another use of the word"
+            yield rule.reason if isinstance(rule, FalseCue) else "another use of the word"
 
 
 def _scanned(small: str) -> str:
@@ -108,9 +110,9 @@ def _rule_at(small: str, start: int, end: int) -> tuple[Rule | None, int]:
         return None, start
     cue = _CUE_NAMES[match.lastindex or 0]
     around = Surroundings(small, start, end)
-    trap = _TRAPS_BY_NEXT.get((cue, around.next))
-    if trap:
-        return trap, start
+    false_cue = _FALSE_CUES_BY_NEXT.get((cue, around.next))
+    if false_cue:
+        return false_cue, start
     for rule in _RULES[cue]:
         taken = rule.fit(around)
         if taken is not None:

@@ -1,7 +1,7 @@
 """Define what a rule for a cue is: where the cue is, what surrounds it, and what the rule decides.
 
-The rules of a cue are tried from top to bottom, traps first. The first rule that fits decides: a trap refuses the
-cue with a reason, a pattern says which side is the cause.
+The rules of a cue are tried from top to bottom, false cues first. The first rule that fits decides: a false cue
+refuses the cue with a reason, a pattern says which side is the cause.
 """
 
 import re
@@ -94,7 +94,7 @@ class Rule:
 
 
 @dataclass
-class Trap(Rule):
+class FalseCue(Rule):
     """A use of the cue that does not state a cause; the summary counts it under `reason`."""
 
     reason: str = ""

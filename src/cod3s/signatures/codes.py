@@ -118,7 +118,7 @@ def load_code(folder: Path) -> tuple[Code, str]:
     return code, encoder
 
 
-_FIT_AGAIN = "make it again with `cod3s codes fit`"
+_FIT_AGAIN = "`cod3s prepare` writes the code of a corpus; copy its folder again"
 
 
 def random_code(bits: int, dim: int, seed: int = SEED) -> Code:

@@ -120,7 +120,7 @@ def open_code(name: str, encoder: Encoder, bits: int | None, seed: int) -> Code:
     if fitted_for != encoder.id:
         raise EncoderError(
             f"the code in {name} was fitted for {fitted_for}, but the encoder is {encoder.id}",
-            hint="fit the code again with `cod3s codes fit`, or choose the encoder it was fitted for",
+            hint="choose that encoder, or fit a code with `cod3s prepare --code median`",
         )
     if bits not in (None, code.bits):
         raise UsageError(

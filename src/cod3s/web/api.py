@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cod3s.bins.atlas import MAX_BINS
+from cod3s.bins.map import MAX_BINS
 from cod3s.bundle import BundleFacts
 from cod3s.records import AnswerMade, AnswerSet, Event, SignaturesChosen
 from cod3s.selection import Selection

@@ -7,7 +7,7 @@ from functools import cached_property
 from threading import Lock
 
 from cod3s import __version__
-from cod3s.bins import Atlas, open_bins
+from cod3s.bins import BinMap, open_bins
 from cod3s.bundle import bins_path
 from cod3s.decode.decode_config import DEFAULT
 from cod3s.decode.generator import Generator
@@ -54,7 +54,7 @@ class Explorer:
 
     def __init__(self, generator: Generator, limits: Limits) -> None:
         self._generator, self._limits = generator, limits
-        self._atlases: dict[str, Atlas] = {}
+        self._maps: dict[str, BinMap] = {}
         self._drawing = Lock()
 
     def warm_up(self) -> None:
@@ -63,7 +63,7 @@ class Explorer:
         for relation in self._generator.facts.models:
             self._generator.generate("it rained", relation, options=quick)
             with suppress(BundleError):  # a client that asks for the map of a relation without bins gets the error
-                self._atlas(relation)
+                self._map_of(relation)
 
     def answer(self, request: GenerateRequest, group: int | None = None) -> Iterator[Event]:
         """The answers as they are made, `group` bins at a time; the last is the whole set."""
@@ -122,16 +122,16 @@ class Explorer:
 
     def bin(self, signature: str, relation: str) -> BinReply:
         """One bin, which may be empty, and the populated bins nearest to it."""
-        atlas = self._atlas(relation)
+        bin_map = self._map_of(relation)
         from_text(signature, self._generator.facts.bits)
         with open_bins(bins_path(self._generator.folder, relation)) as bins:
             bin = bins.get(signature) or Bin(signature, count=0, medoid="", samples=())
-        samples, neighbours = tuple(filter(presentable, bin.samples)), tuple(atlas.near(signature, NEIGHBOURS))
+        samples, neighbours = tuple(filter(presentable, bin.samples)), tuple(bin_map.near(signature, NEIGHBOURS))
         return BinReply(signature, relation, bin.count, presentable(bin.medoid), samples, neighbours)
 
     def map(self, relation: str, limit: int) -> MapReply:
         """The largest bins, up to `limit`, and where they are."""
-        return MapReply(relation, tuple(self._atlas(relation).bins[:limit]))
+        return MapReply(relation, tuple(self._map_of(relation).bins[:limit]))
 
     @cached_property
     def info(self) -> Info:
@@ -158,21 +158,21 @@ class Explorer:
         like = self._generator.signer.signatures([request.like]) if request.like else []
         return [*(request.signatures or []), *like] or None
 
-    def _atlas(self, relation: str) -> Atlas:
-        """The relation's atlas, drawn once."""
+    def _map_of(self, relation: str) -> BinMap:
+        """The relation's map, drawn once."""
         self._generator.require_relation(relation)  # so no other name becomes part of a path
         with self._drawing:
-            if relation not in self._atlases:
-                self._atlases[relation] = self._draw(relation)
-            return self._atlases[relation]
+            if relation not in self._maps:
+                self._maps[relation] = self._draw(relation)
+            return self._maps[relation]
 
-    def _draw(self, relation: str) -> Atlas:
+    def _draw(self, relation: str) -> BinMap:
         facts, folder = self._generator.facts, self._generator.folder
         if not bins_path(folder, relation).is_file():
             raise BundleError(f"the bundle {facts.name} has no bins for {relation!r}", hint="export it with bins")
         code, _ = load_code(folder / "code")
         with open_bins(bins_path(folder, relation)) as bins:
-            return Atlas(bins, code)
+            return BinMap(bins, code)
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -1,4 +1,4 @@
-"""The atlas of bins: where they lie on the map, and which are near."""
+"""The map of bins: where they lie, and which are near."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cod3s.bins import Atlas, BinsFacts, open_bins
-from cod3s.bins.atlas import flatten
+from cod3s.bins import BinMap, BinsFacts, open_bins
 from cod3s.bins.file import write_bins
+from cod3s.bins.map import flatten
 from cod3s.errors import SignatureError
 from cod3s.records import Bin
 from cod3s.signatures import from_text, random_code
@@ -20,16 +20,16 @@ COUNTS = {"0000": 5, "0001": 9, "0111": 2, "1111": 5, "1110": 1}
 
 
 @pytest.fixture
-def atlas(tmp_path: Path) -> Atlas:
+def bin_map(tmp_path: Path) -> BinMap:
     facts = BinsFacts("static", "random", 4, 1234, 22, 0)
     write_bins(tmp_path / "bins.sqlite", facts, (Bin(name, n, f"of {name}", ()) for name, n in COUNTS.items()))
     with open_bins(tmp_path / "bins.sqlite") as bins:
-        return Atlas(bins, CODE)
+        return BinMap(bins, CODE)
 
 
-def test_bins_come_by_size_and_equal_ones_by_signature(atlas: Atlas) -> None:
-    assert [one.signature for one in atlas.bins] == ["0001", "0000", "1111", "0111", "1110"]
-    assert [one.count for one in atlas.bins] == [9, 5, 5, 2, 1]
+def test_bins_come_by_size_and_equal_ones_by_signature(bin_map: BinMap) -> None:
+    assert [one.signature for one in bin_map.bins] == ["0001", "0000", "1111", "0111", "1110"]
+    assert [one.count for one in bin_map.bins] == [9, 5, 5, 2, 1]
 
 
 NEAR = [
@@ -39,17 +39,17 @@ NEAR = [
 
 
 @pytest.mark.parametrize(("signature", "wanted", "why"), NEAR, ids=[why for *_, why in NEAR])
-def test_the_nearest_bins(signature: str, wanted: list[tuple[str, int]], why: str, atlas: Atlas) -> None:
-    assert [(one.signature, one.hamming) for one in atlas.near(signature, 3)] == wanted
+def test_the_nearest_bins(signature: str, wanted: list[tuple[str, int]], why: str, bin_map: BinMap) -> None:
+    assert [(one.signature, one.hamming) for one in bin_map.near(signature, 3)] == wanted
 
 
-def test_more_neighbours_than_there_are(atlas: Atlas) -> None:
-    assert len(list(atlas.near("0000", 100))) == 4
+def test_more_neighbours_than_there_are(bin_map: BinMap) -> None:
+    assert len(list(bin_map.near("0000", 100))) == 4
 
 
-def test_a_signature_of_another_length_has_no_neighbours(atlas: Atlas) -> None:
+def test_a_signature_of_another_length_has_no_neighbours(bin_map: BinMap) -> None:
     with pytest.raises(SignatureError, match="4 are needed"):
-        list(atlas.near("00000", 3))
+        list(bin_map.near("00000", 3))
 
 
 @settings(max_examples=50, deadline=None)

@@ -38,7 +38,7 @@ class NearBin:
     hamming: int
 
 
-class Atlas:
+class BinMap:
     """The bins by size, largest first, in memory; any thread may read it. It shows only presentable medoids."""
 
     def __init__(self, bins: BinsFile, code: Code) -> None:
