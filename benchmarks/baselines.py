@@ -11,9 +11,9 @@ from itertools import pairwise
 from statistics import mean
 
 import torch
+from side_by_side import Clock
 
 from cod3s import load
-from cod3s.bench.clock import Clock
 from cod3s.records import AnswerSet
 from cod3s.text import words
 

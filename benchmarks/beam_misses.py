@@ -9,7 +9,8 @@ import argparse
 from pathlib import Path
 from time import process_time
 
-from cod3s.bench import bench_sentences
+from side_by_side import everyday_sentences
+
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.models import open_models
 from cod3s.decode.signatures import find_signatures
@@ -25,7 +26,7 @@ def main() -> None:
     arguments = parser.parse_args()
     models = open_models(arguments.bundle)
     model = models.signature(arguments.relation)
-    sources = [for_modelling(text) for text in bench_sentences(arguments.sources)]
+    sources = [for_modelling(text) for text in everyday_sentences(arguments.sources)]
     tokens, seconds = {}, {}
     for search in ("beam", "exact"):
         start = process_time()

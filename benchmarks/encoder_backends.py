@@ -17,10 +17,10 @@ from time import perf_counter
 import ctranslate2
 import numpy as np
 import torch
+from side_by_side import everyday_sentences
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
-from cod3s.bench import bench_sentences
 from cod3s.encode import load_encoder
 from cod3s.encode.protocol import length_sorted_batches, unit
 from cod3s.encode.weights import convert_encoder, minilm_folder
@@ -129,7 +129,7 @@ def backends(folder: Path) -> dict[str, Backend]:
 
 
 def main() -> None:
-    sentences = bench_sentences(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    sentences = everyday_sentences(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
     reference = load_encoder("sbert")
     wanted = reference.encode(sentences)
     code = random_code(256, 384)

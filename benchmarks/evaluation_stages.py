@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cod3s.bench.clock import Clock
+from side_by_side import Clock
+
 from cod3s.errors import Progress
 from cod3s.evaluate import evaluate
 

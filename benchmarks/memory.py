@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cod3s.bench.random_bundle import made_sentences
+from side_by_side import made_up_sentences
 
 OPTIONS = ["-k", "3", "--beam", "4", "--signature-beam", "10", "--json"]
 
@@ -27,7 +27,7 @@ def resident_mb(process: int) -> float:
 def main(bundle: str, inputs: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         sources = Path(scratch) / "sources.txt"
-        sources.write_text("\n".join(made_sentences(inputs, seed=1)) + "\n")
+        sources.write_text("\n".join(made_up_sentences(inputs, seed=1)) + "\n")
         command = ["generate", "effect", "--bundle", bundle, "--input", str(sources), *OPTIONS]
         process = subprocess.Popen(
             [sys.executable, "-m", "cod3s", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

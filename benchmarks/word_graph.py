@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cod3s.bench.clock import Clock
+from side_by_side import Clock
+
 from cod3s.corpus.questions import read_questions
 from cod3s.decode.baselines.word_graph import WordGraph, open_word_graph
 from cod3s.decode.baselines.word_graph.build import DOUBT, build_word_graph

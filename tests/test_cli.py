@@ -33,8 +33,6 @@ COMMANDS = [
     ["info"],
     ["evaluate"],
     ["sweep"],
-    ["bench", "encode"],
-    ["bench", "decode"],
     ["generate"],
 ]
 
@@ -286,17 +284,6 @@ def test_a_fitted_code_signs_and_knows_its_encoder(here: Run, tmp_path: Path) ->
     other = here("sign", "Sentence 3.", "-e", "fast", "--code", "code")
     assert other.returncode == 1
     assert "was fitted for static" in other.stderr
-
-
-def test_bench_reports_ratios_and_agreement(here: Run) -> None:
-    done = here(
-        "bench", "encode", "-e", "fast", "-e", "fast-int8", "-e", "static", "-n", "50", "--rounds", "1", "--json"
-    )
-    rows = json.loads(done.stdout)["rows"]
-    assert rows[0]["ratio"] == 1
-    assert rows[0]["equal_bits"] == 1
-    assert 0.8 < rows[1]["equal_bits"] < 1
-    assert rows[2]["equal_bits"] is None
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_no_half_file(cod3s: Run, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.bench import bench_sentences
 from cod3s.decode.choice import (
     Taken,
     Weights,
@@ -44,6 +43,7 @@ from cod3s.signatures import random_code
 from cod3s.signatures.signer import Signer
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from fake_engine import FakeEngine
+from made_sentences import made_sentences
 from system_names import ALL_NAMES, TWO_STAGES
 from tiny_bundle import SOURCES, TinyBundle
 
@@ -51,7 +51,7 @@ from tiny_bundle import SOURCES, TinyBundle
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("decode") / "tokens.model"
-    train_pieces(bench_sentences(300), path, 300)
+    train_pieces(made_sentences(300), path, 300)
     return path
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cod3s.bench import bench_sentences
 from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.fast import gains_from_avx512
 from cod3s.encode.protocol import length_sorted_batches
@@ -17,6 +16,7 @@ from cod3s.errors import EncoderError, UsageError
 from cod3s.signatures import random_code
 from cod3s.signatures.signer import FRAGILE_MARGIN, sign
 from conftest import Run
+from made_sentences import made_sentences
 
 SENTENCES = [
     "The lamp fell off the table.",
@@ -59,7 +59,7 @@ def test_no_sentences_give_no_vectors(encoder: Encoder) -> None:
 def test_a_signature_is_the_same_alone_and_in_any_batch(name: str, request: pytest.FixtureRequest) -> None:
     """Bits may differ only within the stated margin of a hyperplane."""
     encoder = request.getfixturevalue(name)
-    texts = bench_sentences(300)
+    texts = made_sentences(300)
     together = sign(texts, encoder=encoder, bits=64, with_pairs=False).sentences
     alone = [sign([text], encoder=encoder, bits=64).sentences[0] for text in texts[:60]]
     shuffled = sign(texts[::-1], encoder=encoder, bits=64, with_pairs=False).sentences[::-1]
@@ -70,7 +70,7 @@ def test_a_signature_is_the_same_alone_and_in_any_batch(name: str, request: pyte
 
 
 def test_fast_gives_the_bits_of_the_reference(fast: Encoder, sbert: Encoder) -> None:
-    texts = bench_sentences(600) + SENTENCES
+    texts = made_sentences(600) + SENTENCES
     code = random_code(256, 384)
     equal = code.sign(fast.encode(texts)) == code.sign(sbert.encode(texts))
     assert equal.mean() >= 0.999
@@ -78,7 +78,7 @@ def test_fast_gives_the_bits_of_the_reference(fast: Encoder, sbert: Encoder) -> 
 
 def test_int8_flips_bits_and_says_so_in_its_id(fast: Encoder) -> None:
     quantised = load_encoder("fast-int8")
-    texts = bench_sentences(600)
+    texts = made_sentences(600)
     code = random_code(256, 384)
     equal = (code.sign(fast.encode(texts)) == code.sign(quantised.encode(texts))).mean()
     assert 0.9 < equal < 0.999

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cod3s.bench import bench_sentences
 from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError
 from cod3s.model.convert import convert_transformer
@@ -15,6 +14,7 @@ from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, count_parameters
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
+from made_sentences import made_sentences
 
 SOURCE, TARGET, SIGNATURE = "The baker missed the bus.", "A young nurse fell asleep.", "0110011001011100"
 
@@ -34,7 +34,7 @@ class Trained:
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "tokens.model"
-    train_pieces(bench_sentences(500), path, 400)
+    train_pieces(made_sentences(500), path, 400)
     return path
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cod3s.bench import bench_sentences
 from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
@@ -22,8 +21,9 @@ from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
 from cod3s.train import PRESETS, train
+from made_sentences import made_sentences
 
-SENTENCES = list(bench_sentences(400))
+SENTENCES = list(made_sentences(400))
 TEXT = "The baker missed the bus and walked home."
 SPECIAL = ["<s>", PAD, END, UNKNOWN, "<mask>"]
 TAGS = [tag("effect", role) for role in ROLES]

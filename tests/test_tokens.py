@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.bench import bench_sentences
 from cod3s.errors import Cod3sError, FileFormatError, SignatureError
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
+from made_sentences import made_sentences
 
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokens") / "tokens.model"
-    train_pieces(bench_sentences(500), path, 200)
+    train_pieces(made_sentences(500), path, 200)
     return path
 
 
@@ -69,7 +69,7 @@ def test_text_survives_the_vocabulary_and_other_tokens_are_left_out(pieces: Path
 
 
 def test_the_same_sentences_give_the_same_pieces(pieces: Path, tmp_path: Path) -> None:
-    train_pieces(bench_sentences(500), tmp_path / "again.model", 200)
+    train_pieces(made_sentences(500), tmp_path / "again.model", 200)
     assert (tmp_path / "again.model").read_bytes() == pieces.read_bytes()
 
 

@@ -11,7 +11,6 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cod3s.bench import bench_sentences
 from cod3s.decode.baselines.automaton import build_automata
 from cod3s.decode.baselines.constrained import constrained_beam_search
 from cod3s.decode.baselines.diverse import diverse_beam_search
@@ -27,6 +26,7 @@ from cod3s.model.transformer import build_transformer
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from earlier_bundles import build_earlier
+from made_sentences import made_sentences
 
 SOURCES = ["the baker missed the bus", "a dog barked", "she won", "the roof leaked all night long in the old barn"]
 
@@ -34,7 +34,7 @@ SOURCES = ["the baker missed the bus", "a dog barked", "she won", "the roof leak
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     path = tmp_path_factory.mktemp("search") / "tokens.model"
-    train_pieces(bench_sentences(500), path, 400)
+    train_pieces(made_sentences(500), path, 400)
     return Vocabulary(path, [tag("effect", role) for role in ROLES], SignatureTokens(16, 4, positional=True))
 
 

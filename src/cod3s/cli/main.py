@@ -12,7 +12,6 @@ import typer
 from cod3s import __version__
 from cod3s.cli import (
     associate,
-    bench,
     bins,
     critic,
     diversify,
@@ -102,11 +101,6 @@ _JUDGE: Commands = (
     ("analyse", judge_results.analyse, "study/ -o report/"),
     ("simulate", judge_results.simulate, "study/ --raters 12 --noise 0.8"),
 )
-_BENCH: Commands = (
-    ("encode", bench.encode, "--encoder sbert --encoder fast"),
-    ("decode", bench.decode, "--quick"),
-    ("train", bench.train, "--preset causal --preset small"),
-)
 _CRITIC: Commands = (
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),
@@ -116,7 +110,6 @@ _GROUPS = (
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
     ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),
-    ("bench", "Speed, measured side by side in the same run.", _BENCH),
 )
 
 
