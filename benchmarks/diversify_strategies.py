@@ -2,15 +2,19 @@
 
     python tests/causal_server.py FOLDER --port 8011 [--bfloat16]
     python benchmarks/diversify_strategies.py --server http://127.0.0.1:8011/v1 --model NAME [--tokens 600]
+        [--input novelty-prompts.jsonl] [--to-read sample.tsv]
 
-Every way may spend the same tokens per prompt, prompts and answers together. A strategy stops at ten answers that
-lie apart, or when the tokens are spent; plain sampling keeps its first ten. Two answers are equivalent when the
-cosine of their vectors (--judge) is above 0.7: `classes` counts the classes among the ten, `utility` discounts
-repeats (`cod3s.metrics.novelty`). Neither figure sees whether an answer is true or makes sense.
+Every way may spend the same tokens per prompt, requests and answers together. A strategy stops at ten answers that
+differ, or when the tokens are spent; plain sampling keeps its first ten. Two answers are equivalent if the cosine
+of their vectors (--judge) is above 0.7: `classes` counts the classes among the ten, `utility` discounts repeats
+(`cod3s.metrics.novelty`). Neither figure sees whether an answer is true or makes sense: --to-read writes random
+answers without their origin, for strict readers, and the origins beside them in a file of their own.
 """
 
 import argparse
+import asyncio
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,24 +53,31 @@ PROMPTS = (
 )
 SAME = 0.7  # cosine of the answers alone; completed statements share their source, so `evaluate` asks for 0.9
 Answers = list[str]
-Way = Callable[[CompletionServer, str, int, int], Answers]
+Way = Callable[[CompletionServer, str, int, int], tuple[Answers, int]]
+"""Asks a server for k answers within some tokens; the answers, and the tokens that they took."""
 
 
 def plain(temperature: float) -> Way:
     """Sample until the tokens are spent, and keep the first k answers."""
 
-    def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> Answers:
+    def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> tuple[Answers, int]:
+        return asyncio.run(_sample(server, prompt, k, tokens))
+
+    async def _sample(server: CompletionServer, prompt: str, k: int, tokens: int) -> tuple[Answers, int]:
         texts: list[str] = []
-        start = server.tokens_spent().total
-        while server.tokens_spent().total - start < tokens and len(texts) < k:
-            texts += [str(text) for text in server.adjusted(temperature=temperature)(prompt)]
-        return [text for text in texts if text.strip()][:k]
+        spent = 0
+        while spent < tokens and len(texts) < k:
+            reply = await server.ask(prompt, temperature=temperature)
+            texts += [text for text in reply.texts if text.strip()]
+            spent += reply.tokens.total if reply.tokens else 0
+        await server.aclose()
+        return texts[:k], spent
 
     return ask
 
 
 def by_strategy(strategy: str) -> Way:
-    def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> Answers:
+    def ask(server: CompletionServer, prompt: str, k: int, tokens: int) -> tuple[Answers, int]:
         try:
             answers = cod3s.diversify(
                 server, prompt, k, strategy=strategy, budget=100, token_budget=tokens, min_gain=0
@@ -74,8 +85,8 @@ def by_strategy(strategy: str) -> Way:
         except Cod3sError as error:
             if error.__cause__ is not None:  # the server did not answer
                 raise
-            return []  # it did, but not in the form that the strategy asked for
-        return list(answers.texts)
+            return [], tokens  # it did, but not in the form that the strategy asked for
+        return list(answers.texts), answers.tokens.total if answers.tokens else 0
 
     return ask
 
@@ -93,7 +104,11 @@ def main() -> None:
     parser.add_argument("--server", required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--tokens", type=int, default=600, help="per prompt and way")
-    parser.add_argument("--prompts", type=int, default=len(PROMPTS))
+    parser.add_argument(
+        "--input", type=Path, help="JSON lines with a field `prompt`, instead of the 20 prompts here"
+    )
+    parser.add_argument("--prompts", type=int, default=len(PROMPTS), help="how many, spread evenly")
+    parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
     parser.add_argument("--max-tokens", type=int, default=24)
     parser.add_argument("--temperature", type=float, default=1.0, help="of plain sampling and of every strategy")
     parser.add_argument("-k", type=int, default=10)
@@ -101,27 +116,39 @@ def main() -> None:
     parser.add_argument(
         "--answers", type=Path, default=Path("strategies.jsonl"), help="kept: a stopped run continues from here"
     )
+    parser.add_argument("--to-read", type=Path, help="write two random answers per prompt and way, shuffled")
     options = parser.parse_args()
+    prompts = read_prompts(options.input, options.prompts)
     ways = {f"temperature {options.temperature:g}": plain(options.temperature), "temperature 1.2": plain(1.2)}
-    ways |= {strategy: by_strategy(strategy) for strategy in STRATEGIES}
-    write_answers(ways, options)
+    ways |= {strategy: by_strategy(strategy) for strategy in options.strategies}
+    write_answers(ways, prompts, options)
+    records = read_answers(options.answers)
+    if options.to_read:
+        write_sample([records[name, prompt] for name in ways for prompt in prompts], options.to_read)
     judge = load_encoder(options.judge)
     print(
-        f"{options.prompts} prompts, {options.tokens} tokens each | model {options.model} | "
+        f"{len(prompts)} prompts, {options.tokens} tokens each | model {options.model} | "
         f"temperature {options.temperature:g} | judge {judge.id} | same above cosine {SAME} | patience {PATIENCE}"
     )
     print(f"{'way':18}{'answers':>9}{'classes':>9}{'utility':>9}{'tokens':>9}")
-    records = read_answers(options.answers)
     for name in ways:
-        rows = [figures(records[name, prompt], options.k, judge) for prompt in PROMPTS[: options.prompts]]
-        means = np.mean(rows, axis=0)
+        means = np.mean([figures(records[name, prompt], options.k, judge) for prompt in prompts], axis=0)
         print(f"{name:18}{means[0]:9.1f}{means[1]:9.2f}{means[2]:9.3f}{means[3]:9.0f}")
 
 
-def write_answers(ways: dict[str, Way], options: argparse.Namespace) -> None:
+def read_prompts(file: Path | None, count: int) -> list[str]:
+    """Prompts that are spread evenly over the file, or those of this script."""
+    prompts = list(PROMPTS)
+    if file is not None:
+        prompts = [json.loads(line)["prompt"] for line in file.read_text(encoding="utf-8").splitlines()]
+    count = min(count, len(prompts))
+    return [prompts[number * len(prompts) // count] for number in range(count)]
+
+
+def write_answers(ways: dict[str, Way], prompts: list[str], options: argparse.Namespace) -> None:
     """Add what the file of answers does not hold yet, one prompt after the other by all ways."""
     written = read_answers(options.answers)
-    for number, prompt in enumerate(PROMPTS[: options.prompts]):
+    for number, prompt in enumerate(prompts):
         for name, way in ways.items():
             if (name, prompt) in written:
                 continue
@@ -131,14 +158,28 @@ def write_answers(ways: dict[str, Way], options: argparse.Namespace) -> None:
                 samples=4,
                 max_tokens=options.max_tokens,
                 temperature=options.temperature,
-                chat=True,
                 timeout=600,
-                seed=1000 * number,
+                sampling_seed=1000 * number,
             )
-            texts = way(server, prompt, options.k, options.tokens)
-            record = {"way": name, "prompt": prompt, "answers": texts, "tokens": server.tokens_spent().total}
+            texts, tokens = way(server, prompt, options.k, options.tokens)
+            record = {"way": name, "prompt": prompt, "answers": texts, "tokens": tokens}
             with options.answers.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(record) + "\n")
+
+
+def write_sample(records: list[dict[str, Any]], file: Path) -> None:
+    """Two random answers of each record without their origin, and the origins in a file beside it."""
+    draw = random.Random(1)
+    rows = [
+        (record["prompt"], " ".join(answer.split()), record["way"])
+        for record in records
+        for answer in draw.sample(record["answers"], min(2, len(record["answers"])))
+    ]
+    draw.shuffle(rows)
+    lines = [f"{number}\t{prompt}\t{answer}\t\n" for number, (prompt, answer, _) in enumerate(rows)]
+    file.write_text("id\tprompt\tanswer\tfitting\n" + "".join(lines), encoding="utf-8")
+    origins = "".join(f"{number}\t{way}\n" for number, (_, _, way) in enumerate(rows))
+    file.with_suffix(".origins.tsv").write_text(f"id\tway\n{origins}", encoding="utf-8")
 
 
 def read_answers(file: Path) -> dict[tuple[str, str], dict[str, Any]]:

@@ -1,19 +1,30 @@
 """Ask any generator until it has given k answers that mean different things."""
 
-from cod3s.ask.adapters.completions import CompletionServer
-from cod3s.ask.adapters.transformers import ModelGenerator, PipelineGenerator
+from cod3s.ask.config import STRATEGIES, DiversifyConfig
 from cod3s.ask.coverage import Coverage
-from cod3s.ask.diversified import Diversified, Tokens
-from cod3s.ask.rounds import diversify, diversify_async
-from cod3s.ask.strategies import STRATEGIES
+from cod3s.ask.diversified import Candidate, Diversified, Measured
+from cod3s.ask.limits import Meter
+from cod3s.ask.own_models import ModelGenerator, PipelineGenerator
+from cod3s.ask.quality import Judge
+from cod3s.ask.replies import Reply, Tokens
+from cod3s.ask.server import CompletionServer, ServerError
+from cod3s.ask.session import Exchange, diversify, diversify_async
 
 __all__ = [
     "STRATEGIES",
+    "Candidate",
     "CompletionServer",
     "Coverage",
     "Diversified",
+    "DiversifyConfig",
+    "Exchange",
+    "Judge",
+    "Measured",
+    "Meter",
     "ModelGenerator",
     "PipelineGenerator",
+    "Reply",
+    "ServerError",
     "Tokens",
     "diversify",
     "diversify_async",

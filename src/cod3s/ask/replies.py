@@ -1,8 +1,7 @@
 """Read the return value of a user's generator: texts with scores, or the reason why it cannot be used."""
 
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -14,45 +13,54 @@ _FORMS = "return a text, a list of texts, (text, score), or a list of (text, sco
 
 
 @dataclass(frozen=True)
-class Answered:
-    """The visible texts of a call; a score that is missing or not a finite number is None."""
+class Tokens:
+    """The cost of calls; `estimated` at four characters per token if a server did not count."""
 
-    texts: tuple[str, ...]
-    scores: tuple[float | None, ...]
+    prompt: int = 0
+    completion: int = 0
+    estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+    def __add__(self, more: "Tokens") -> "Tokens":
+        estimated = self.estimated or more.estimated
+        return Tokens(self.prompt + more.prompt, self.completion + more.completion, estimated)
 
 
 @dataclass(frozen=True)
-class Failed:
-    """A call that gave nothing, and what went wrong."""
+class Reply:
+    """The visible texts of a call with the generator's own scores, or the reason why there are none."""
 
-    reason: str
-    error: Exception | None = None
+    texts: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()  # None where a score is missing or not a finite number
+    tokens: Tokens | None = None  # None if the generator does not count them
+    failure: str = ""
     final: bool = False  # asking again would fail in the same way
+    error: Exception | None = field(default=None, compare=False, repr=False)
 
 
-def read_reply(value: Any, read: Callable[[str], list[str]] | None = None) -> Answered | Failed:
-    """The texts and scores in a text, a list of texts, (text, score) or a list of these; else a failure.
-
-    `read` extracts the answers from each text; a score counts only for a text with a single answer.
-    """
-    if inspect.isawaitable(value):
-        if inspect.iscoroutine(value):
-            value.close()  # or Python would warn that it was never awaited
-        raise Cod3sError("the generator is asynchronous", hint="use `await cod3s.diversify_async(…)`")
-    try:
-        pairs = _pairs(value)
-    except TypeError as error:
-        return Failed(f"the generator returned {error}; {_FORMS}")
+def read_reply(value: Any) -> Reply:
+    """The texts and scores in a reply, a text, a list of texts, (text, score) or a list of these."""
+    if isinstance(value, Reply):
+        pairs, tokens = list(zip(value.texts, value.scores, strict=True)), value.tokens
+    else:
+        try:
+            pairs, tokens = _pairs(value), None
+        except TypeError as error:
+            return Reply(failure=f"the generator returned {error}; {_FORMS}")
     visible = [(text, score) for text, score in pairs if is_visible(text)]
     if not visible:
-        return Failed("the generator returned no text")
-    if read is not None:
-        answers = [(read(text), score) for text, score in visible]
-        visible = [(text, score if len(texts) == 1 else None) for texts, score in answers for text in texts]
-        if not visible:
-            return Failed(f"there were no answers in the reply, which begins {pairs[0][0][:80]!r}")
+        return Reply(failure="the generator returned no text", tokens=tokens)
     texts, scores = zip(*visible, strict=True)
-    return Answered(texts, scores)
+    return Reply(texts, scores, tokens)
+
+
+def failed_reply(error: Exception) -> Reply:
+    """The reply of a call that raised an error."""
+    reason = error.message if isinstance(error, Cod3sError) else f"{type(error).__name__}: {error}"
+    return Reply(failure=reason, final=getattr(error, "final", False), error=error)
 
 
 def _pairs(value: Any) -> list[tuple[str, float | None]]:

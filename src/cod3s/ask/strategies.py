@@ -1,236 +1,180 @@
-"""Asking strategies: what each call sends, given the earlier answers."""
+"""Asking strategies that need one call per answer, and `auto`, which picks among strategies."""
 
-import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
+from cod3s.ask.config import STRATEGIES, DiversifyConfig
+from cod3s.ask.planning import ANSWER_ONLY, Answers, Call, Strategy, Traits, View
+from cod3s.ask.prepared import Attributes, Bins, Paraphrase
+from cod3s.ask.prompts import Prompt
+from cod3s.ask.structure import Structure
+from cod3s.ask.verbalized import Verbalized
 from cod3s.errors import UsageError
 from cod3s.options import find_name
 from cod3s.text import is_visible
 
-STRATEGIES = {
-    "resample": "send the same prompt again",
-    "temperature": "raise the temperature whenever a call brings nothing new",
-    "avoid": "tell the model what has been said and ask for something different",
-    "verbalized": "ask for several answers with their probabilities in a single reply",
-    "auto": "resample while that brings new answers, then try the others and use whichever brings the most",
-}
+PERSONAS = (
+    "You are a farmer who is used to long days and dislikes waste.",
+    "You are a curious nine-year-old child.",
+    "You are a retired engineer who looks for what can go wrong.",
+    "You are a poet who notices small things.",
+    "You are a nurse on the night shift.",
+    "You are a street trader in a large city.",
+    "You are a historian who thinks in centuries.",
+    "You are a comedian who likes absurd turns.",
+    "You are a chess player who plans ahead.",
+    "You are a sailor who has seen many countries.",
+    "You are a teacher of a primary school.",
+    "You are a frugal grandmother with a large family.",
+    "You are a scientist who doubts the obvious.",
+    "You are a designer who values simple things.",
+    "You are a mountain guide.",
+    "You are a musician who travels with a band.",
+)
 _STEP, _HOTTEST = 0.15, 1.8  # of temperatures; servers accept up to 2
 _MOST_LISTED = 30  # earlier answers that a prompt names, so that it stays short
 _LISTED_CHARACTERS = 200  # of each of them
-_VERBALIZED = 5  # answers per reply, as in Verbalized Sampling (Zhang et al. 2025)
-_FIRST_TRIES = ("resample", "verbalized", "avoid", "temperature")
+_SEED_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_SEED_LENGTH = 24
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call to make: the prompt, how to read a reply, and settings that differ from the generator's."""
+class Temperature(Strategy):
+    """Raise the temperature whenever a call brings nothing new."""
 
-    strategy: str
-    prompt: str
-    read: Callable[[str], list[str]] = field(default=lambda text: [text], compare=False)
-    settings: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._temperature = self.traits.temperature
 
+    def plan(self, prompt: Prompt, view: View) -> Call:
+        return Call(self.name, prompt, self.settings | {"temperature": round(self._temperature, 2)})
 
-class Strategy:
-    """Plans each call, and may learn from the texts and new bins that it brought. This one repeats the prompt.
-
-    `completes`: the model continues a text and follows no instructions.
-    """
-
-    def __init__(self, name: str, completes: bool) -> None:
-        self.name, self._completes = name, completes
-
-    def plan(self, prompt: str, kept: list[str]) -> Call:
-        return Call(self.name, prompt)
-
-    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
-        pass
-
-
-def open_strategy(name: str, generate: Any) -> Strategy:
-    """The strategy called `name`; `temperature` needs a generator with settings that can be changed."""
-    find_name("strategy", name, STRATEGIES)
-    adjustable = hasattr(generate, "adjusted")
-    if name == "temperature" and not adjustable:
-        raise UsageError(
-            "the strategy 'temperature' cannot change the temperature of this generator",
-            hint="use a CompletionServer, or another strategy",
-        )
-    completes = getattr(generate, "chat", True) is False
-    if name == "auto":
-        names = [part for part in _FIRST_TRIES if adjustable or part != "temperature"]
-        return _Auto(name, completes, [open_strategy(part, generate) for part in names])
-    if name == "temperature":
-        return _Temperature(name, completes, float(getattr(generate, "temperature", 1.0)))
-    if name == "avoid":
-        return _Avoid(name, completes)
-    if name == "verbalized":
-        return _Verbalized(name, completes, int(getattr(generate, "max_tokens", 0)))
-    return Strategy(name, completes)
-
-
-class _Temperature(Strategy):
-    def __init__(self, name: str, completes: bool, temperature: float) -> None:
-        super().__init__(name, completes)
-        self._temperature = temperature
-
-    def plan(self, prompt: str, kept: list[str]) -> Call:
-        return Call(self.name, prompt, settings={"temperature": round(self._temperature, 2)})
-
-    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
+    def learn(self, call: Call, texts: Sequence[str], new_bins: int, tokens: int) -> None:
         if not new_bins:
             self._temperature = max(self._temperature, min(self._temperature + _STEP, _HOTTEST))
 
 
-class _Avoid(Strategy):
-    def plan(self, prompt: str, kept: list[str]) -> Call:
-        if not kept:
-            return Call(self.name, prompt)
-        earlier = [_shorten(text) for text in kept[-_MOST_LISTED:]]
-        if self._completes:
+class Avoid(Strategy):
+    """List the answers so far and ask for something different."""
+
+    def plan(self, prompt: Prompt, view: View) -> Call:
+        if not view.kept:
+            return Call(self.name, prompt, self.settings)
+        earlier = [_shorten(text) for text in view.kept[-_MOST_LISTED:]]
+        if self.traits.completes:
             numbered = "".join(f"{number}. {text}\n" for number, text in enumerate(earlier, start=1))
-            opening = f'Different ways to continue the text "{prompt}":\n{numbered}{len(earlier) + 1}.'
-            return Call(self.name, opening, read=_first_line)
+            opening = f'Different ways to continue the text "{prompt.text}":\n{numbered}{len(earlier) + 1}.'
+            return Call(self.name, prompt.rewording(opening), self.settings)
         listed = "\n".join(f"- {text}" for text in earlier)
         request = (
-            f"{prompt}\n\nThese answers were given already:\n{listed}\n\n"
-            "Give one more answer that means something else. Reply with the answer only."
+            f"These answers were given already:\n{listed}\n\n"
+            f"Give one more answer that means something else. {ANSWER_ONLY}"
         )
-        return Call(self.name, request)
+        return Call(self.name, prompt.adding(request), self.settings)
+
+    def read(self, call: Call, text: str) -> Answers:
+        if not self.traits.completes:
+            return [(text, None)]
+        return next(([(line.strip(), None)] for line in text.splitlines() if is_visible(line)), [])
 
 
-class _Verbalized(Strategy):
-    def __init__(self, name: str, completes: bool, max_tokens: int) -> None:
-        super().__init__(name, completes)
-        # One reply holds all answers, each with some words around it.
-        self._settings: dict[str, Any] = (
-            {"samples": 1, "max_tokens": (max_tokens + 16) * _VERBALIZED} if max_tokens else {}
-        )
+class Seed(Strategy):
+    """Put a random string into the prompt (String Seed of Thought lets the model write the string)."""
 
-    def plan(self, prompt: str, kept: list[str]) -> Call:
-        if self._completes:
-            opening = f'{_VERBALIZED} different ways to continue the text "{prompt}":\n1.'
-            return Call(
-                self.name, opening, read=lambda text: read_verbalized(f"1.{text}"), settings=self._settings
-            )
+    needs_instructions = True
+
+    def plan(self, prompt: Prompt, view: View) -> Call:
+        string = "".join(self.draw.choices(_SEED_CHARACTERS, k=_SEED_LENGTH))
         request = (
-            f"{prompt}\n\nGive {_VERBALIZED} different answers, also unlikely ones, each with the probability "
-            "that you would give it. Reply with a JSON list and nothing else: "
-            '[{"text": "…", "probability": 0.1}, …]'
+            f"Random string: {string}\nMany answers are possible. Let the random string decide which of them you "
+            f"give, and do not mention it. {ANSWER_ONLY}"
         )
-        return Call(self.name, request, read=read_verbalized, settings=self._settings)
+        return Call(self.name, prompt.adding(request), self.settings)
 
 
-class _Auto(Strategy):
+class Persona(Strategy):
+    """Answer as a different person in every call."""
+
+    needs_instructions = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._personas = list(self.config.personas or PERSONAS)
+        self.draw.shuffle(self._personas)
+        self._next = 0
+
+    def plan(self, prompt: Prompt, view: View) -> Call:
+        persona = self._personas[self._next % len(self._personas)]
+        self._next += 1
+        return Call(self.name, prompt.with_system(persona), self.settings)
+
+
+class Auto(Strategy):
     """Stay with a strategy while at least half of what it brings is new, and only then try the next one.
 
     When all have been tried, the best by new bins per token is used; older calls count less.
     """
 
-    def __init__(self, name: str, completes: bool, strategies: list[Strategy]) -> None:
-        super().__init__(name, completes)
+    def __init__(self, name: str, strategies: Sequence[Strategy]) -> None:
+        first = strategies[0]
+        super().__init__(name, first.config, first.traits, first.structure)
         self._strategies = {strategy.name: strategy for strategy in strategies}
         self._untried = list(self._strategies)
         self._gains: dict[str, float] = {}
         self._fruitful = ""  # the strategy of the last call, if at least half of its texts were new
 
-    def plan(self, prompt: str, kept: list[str]) -> Call:
+    def plan(self, prompt: Prompt, view: View) -> Call:
         if self._untried:
             name = self._fruitful or self._untried[0]
         else:
             name = max(self._gains, key=lambda name: self._gains[name])
-        return self._strategies[name].plan(prompt, kept)
+        return self._strategies[name].plan(prompt, view)
 
-    def learn(self, call: Call, texts: int, new_bins: int, tokens: int) -> None:
+    def read(self, call: Call, text: str) -> Answers:
+        return self._strategies[call.strategy].read(call, text)
+
+    def learn(self, call: Call, texts: Sequence[str], new_bins: int, tokens: int) -> None:
         name, gain = call.strategy, new_bins / max(tokens, 1)
         if name in self._untried:
             self._untried.remove(name)
         self._gains[name] = (self._gains[name] + gain) / 2 if name in self._gains else gain
-        self._fruitful = name if new_bins and 2 * new_bins >= texts else ""
+        self._fruitful = name if new_bins and 2 * new_bins >= len(texts) else ""
         self._strategies[name].learn(call, texts, new_bins, tokens)
 
 
-_LIST_OR_OBJECT = re.compile(r"[\[{]")
-_OBJECT_OR_STRING = re.compile(r'[{"]')  # a string is read as a whole, because it may hold a brace
-_FENCE = re.compile(r"```(?:\w+)?\s*(.*?)```", re.DOTALL)
-_PROBABILITY = r"(?:probability|prob|p)\s*[:=]?\s*"
-_TRAILING = re.compile(
-    rf"\s*[\[(–—-]*\s*(?:{_PROBABILITY})?~?(?P<number>\d*\.?\d+)\s*(?P<percent>%)?\s*[\])]*\s*$", re.IGNORECASE
-)
-_ITEM = re.compile(r"^\s*(?:\d+\s*[.):]|[-*•])\s*(?P<text>.+)$")
+_CLASSES: dict[str, type[Strategy]] = {
+    "resample": Strategy,
+    "temperature": Temperature,
+    "avoid": Avoid,
+    "verbalized": Verbalized,
+    "seed": Seed,
+    "persona": Persona,
+    "paraphrase": Paraphrase,
+    "attributes": Attributes,
+    "bins": Bins,
+}
+_FIRST_TRIES = ("resample", "verbalized", "avoid", "temperature")
 
 
-def read_verbalized(reply: str) -> list[str]:
-    """The answers in a reply that should be a JSON list of texts with probabilities, most probable first.
+def open_strategy(config: DiversifyConfig, generate: Any, structure: Structure | None = None) -> Strategy:
+    """The strategy that the config names, if the generator can follow it.
 
-    Models fence the list, stop in the middle of it, or write a numbered list instead; all of these are read. A
-    reply that is not a list gives nothing, because it could be mistaken for an answer.
+    `auto` only repeats the prompt to a plain function, which may not follow instructions.
     """
-    fenced = _FENCE.search(reply)
-    body = fenced[1] if fenced else reply
-    answers = _json_answers(body) or _listed_answers(body)
-    answers.sort(key=lambda answer: -answer[1])  # stable: without probabilities, in their original order
-    return list(dict.fromkeys(text.strip() for text, _ in answers if is_visible(text)))
-
-
-def _json_answers(body: str) -> list[tuple[str, float]]:
-    """The answers in every complete JSON list or object; a list that breaks off gives the objects before that."""
-    decoder, answers = json.JSONDecoder(), []
-    start = re.search(r"\[", body) or re.search(r"{", body)
-    while start:
-        try:
-            value, end = decoder.raw_decode(body, start.start())
-        except ValueError:
-            start = _OBJECT_OR_STRING.search(body, start.end())
-        else:
-            answers += _answers_in(value)
-            start = _LIST_OR_OBJECT.search(body, end)
-    return answers
-
-
-def _answers_in(value: Any) -> list[tuple[str, float]]:
-    if isinstance(value, list):
-        return [
-            answer
-            for item in value
-            for answer in (_answers_in(item) if not isinstance(item, str) else [(item, 0.0)])
-        ]
-    if not isinstance(value, dict):
-        return []
-    for name in ("text", "answer", "response", "content"):
-        if isinstance(value.get(name), str):
-            return [(value[name], _number(value.get("probability", value.get("prob", 0))))]
-    return [answer for item in value.values() for answer in _answers_in(item)]
-
-
-def _listed_answers(body: str) -> list[tuple[str, float]]:
-    """Items of a numbered or bulleted list, with the probability that may end a line."""
-    answers = []
-    for line in body.splitlines():
-        if item := _ITEM.match(line):
-            text, probability = item["text"].strip(), 0.0
-            trailing = _TRAILING.search(text)
-            if trailing and (trailing["percent"] or re.search(_PROBABILITY, trailing[0], re.IGNORECASE)):
-                text = text[: trailing.start()]
-                probability = float(trailing["number"]) / (100 if trailing["percent"] else 1)
-            answers.append((text.strip().strip('"“”'), probability))
-    return answers
-
-
-def _number(value: Any) -> float:
-    """A probability written as a number, as text or in percent; 0 for anything else."""
-    try:
-        text = str(value).strip()
-        return float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return 0.0
-
-
-def _first_line(text: str) -> list[str]:
-    return next(([line.strip()] for line in text.splitlines() if is_visible(line)), [])
+    name, traits = find_name("strategy", config.strategy, STRATEGIES), Traits.of(generate)
+    if name == "temperature" and not traits.has_settings:
+        raise UsageError(
+            "the strategy 'temperature' cannot change the temperature of this generator",
+            hint="use a CompletionServer, or another strategy",
+        )
+    if name == "auto":
+        names = _FIRST_TRIES if traits.has_settings else ("resample",)
+        return Auto(name, [_CLASSES[part](part, config, traits, structure) for part in names])
+    if _CLASSES[name].needs_instructions and traits.completes:
+        raise UsageError(
+            f"the strategy {name!r} needs a model that follows instructions, but this one continues text",
+            hint="use the chat API, or another strategy",
+        )
+    return _CLASSES[name](name, config, traits, structure)
 
 
 def _shorten(text: str) -> str:

@@ -60,12 +60,12 @@ _PARAMETER = "options"
 Number = TypeVar("Number", int, float)
 
 
-def takes_options(config: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command a parameter per option of `config`, instead of its parameter `options`.
+def takes_options(*configs: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a parameter per option of these configs, instead of its parameter `options`.
 
     The command gets those that were given as a dict, so that presets can fill in the others.
     """
-    declared = options_of(config)
+    declared = {name: option for config in configs for name, option in options_of(config).items()}
     derived = [_parameter(option) for option in declared.values()]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

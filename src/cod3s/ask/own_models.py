@@ -6,6 +6,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
+from cod3s.ask.prompts import PromptLike
 from cod3s.errors import Cod3sError, require
 
 _SEEDING = Lock()  # the random state belongs to the whole process; calls from threads take turns
@@ -42,11 +43,11 @@ class _Sampler:
 
 @dataclass(frozen=True)
 class PipelineGenerator(_Sampler):
-    """Called with a prompt, returns `samples` texts from a text-generation pipeline, without the prompt."""
+    """Called with a text or messages, returns `samples` texts from a pipeline, without the prompt."""
 
     pipeline: Any
 
-    def __call__(self, prompt: str) -> list[str]:
+    def __call__(self, prompt: PromptLike) -> list[str]:
         task = getattr(self.pipeline, "task", type(self.pipeline).__name__)
         if task != "text-generation":
             raise Cod3sError(
@@ -59,7 +60,7 @@ class PipelineGenerator(_Sampler):
 
 @dataclass(frozen=True)
 class ModelGenerator(_Sampler):
-    """Called with a prompt, returns `samples` texts from a seq2seq or causal model with their scores.
+    """Called with a text or messages, returns `samples` texts from a seq2seq or causal model with their scores.
 
     A score is the mean log-probability of a text's tokens and its end, under the model itself: temperature, top-k
     and top-p shape what is drawn, not the score.
@@ -68,8 +69,14 @@ class ModelGenerator(_Sampler):
     model: Any
     tokenizer: Any
 
-    def __call__(self, prompt: str) -> list[tuple[str, float]]:
-        inputs = self.tokenizer(prompt, return_tensors="pt").to(self.model.device)
+    def __call__(self, prompt: PromptLike) -> list[tuple[str, float]]:
+        if isinstance(prompt, str):
+            inputs = self.tokenizer(prompt, return_tensors="pt")
+        else:
+            inputs = self.tokenizer.apply_chat_template(
+                list(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
+            )
+        inputs = inputs.to(self.model.device)
         extras = {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
         written = self._sample(self.model.generate, **inputs, **extras)
         new = written.sequences[:, -len(written.logits) :]  # (samples, steps)

@@ -1,1 +1,0 @@
-"""Generators for transformers models and for completion servers."""

@@ -1,0 +1,77 @@
+"""Score answers: by a function of prompt and answer, or by asking a model to judge them.
+
+Scores are weighed against difference by `cod3s.select`, whose formula is in docs/diversify.md.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from cod3s.ask.replies import Tokens
+from cod3s.ask.running import call
+from cod3s.ask.server import CompletionServer
+from cod3s.errors import Cod3sError, UsageError
+
+Score = Callable[[str, Any], "float | tuple[float, Tokens] | Awaitable[float]"]
+"""A function of the prompt and an answer (the record if there is a schema): higher is better."""
+
+JUDGE_PROMPT = (
+    "Rate how good the answer to the request is, from 0 (useless or wrong) to 10 (excellent). "
+    "Reply with the number only.\n\nRequest:\n{prompt}\n\nAnswer:\n{answer}"
+)
+_SLOT = re.compile(r"\{(prompt|answer)\}")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The score of an answer, or the reason why there is none; `tokens` if a model was asked."""
+
+    value: float | None
+    reason: str = ""
+    tokens: Tokens | None = None
+
+
+async def score_answers(score: Score, prompt: str, answers: Sequence[Any]) -> list[Scored]:
+    """The score of each answer, side by side."""
+    return list(await asyncio.gather(*(_score(score, prompt, answer) for answer in answers)))
+
+
+async def _score(score: Score, prompt: str, answer: Any) -> Scored:
+    tokens = None
+    try:
+        value = await call(score, prompt, answer)
+        if isinstance(value, tuple):
+            value, tokens = value
+        number = float(value)
+    except Exception as error:  # the user's function, or a server
+        reason = error.message if isinstance(error, Cod3sError) else f"{type(error).__name__}: {error}"
+        return Scored(None, reason, tokens)
+    return Scored(number, tokens=tokens) if isfinite(number) else Scored(None, f"the score is {number}", tokens)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A score from 0 to 1: a model is asked to rate the answer from 0 to 10."""
+
+    server: CompletionServer
+    prompt: str = JUDGE_PROMPT
+
+    def __post_init__(self) -> None:
+        if "{answer}" not in self.prompt:
+            raise UsageError(
+                "the judge's prompt does not contain {answer}", hint="for example: Rate from 0 to 10: {answer}"
+            )
+
+    async def __call__(self, prompt: str, answer: Any) -> tuple[float, Tokens]:
+        values = {"prompt": prompt, "answer": str(answer)}
+        request = _SLOT.sub(lambda slot: values[slot[1]], self.prompt)
+        reply = await self.server.ask(request, samples=1, temperature=0.0)
+        number = _NUMBER.search(reply.texts[0]) if reply.texts else None
+        if number is None:
+            text = reply.texts[0][:80] if reply.texts else ""
+            raise Cod3sError(f"the judge did not reply with a number, but with {text!r}")
+        return min(float(number[0]), 10.0) / 10, reply.tokens or Tokens()
