@@ -17,8 +17,9 @@ from cod3s import load
 from cod3s.corpus.questions import read_questions
 from cod3s.decode.decode_config import DEFAULT
 from cod3s.encode import Encoder, load_encoder
+from cod3s.metrics.semantic import cosine_distances, distinct
 from cod3s.records import AnswerSet
-from cod3s.web.explorer import count_distinct
+from cod3s.text import complete
 
 FIRST, SOURCES = 100, 8  # premises that the tables of `cod3s evaluate --limit 100` do not use
 ALL = DEFAULT.with_values(drop=False)
@@ -34,6 +35,12 @@ CHOICES = {
 def relevance(answers: AnswerSet, encoder: Encoder) -> float:
     source, *vectors = encoder.encode([answers.source, *answers.texts])
     return float(np.mean(np.array(vectors) @ source))
+
+
+def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float) -> int:
+    """How many of the completed statements do not paraphrase an earlier statement."""
+    statements = [complete(template, answers.source, answer.text) for answer in answers]
+    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0
 
 
 def main(questions: str, bundle: str | None = None) -> None:

@@ -3,7 +3,7 @@
     pip install '.[serve,test]'     # and a `chromium` on the path
     python benchmarks/screenshots.py [--only NAME] [--url http://127.0.0.1:8000]
 
-Writes docs/explorer.png, docs/explorer-compare.png and docs/explorer-phone.png, each below 200 KB. With --url it
+Writes docs/explorer.png and docs/explorer-phone.png, each below 200 KB. With --url it
 asks a server that runs already.
 """
 
@@ -42,12 +42,12 @@ def settled(page: Page) -> None:
 
 
 def ask_a_dot(page: Page) -> None:
-    """An answer asked for from the map, and the pointer resting on another dot."""
+    """An answer from a dot of the map, and the pointer resting on another dot."""
     settled(page)
     box = page.locator("#map").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 0.55 * box["width"], box["y"] + 0.2 * box["height"])
-    page.wait_for_selector(".bin.asked .text", timeout=PATIENCE)
+    page.wait_for_selector(".bin.picked .text", timeout=PATIENCE)
     settled(page)
     page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.5 * box["height"])
@@ -59,12 +59,6 @@ PICTURES = [
         {"text": "the power went out during dinner", "relation": "effect", "k": 6},
         ask_a_dot,
         {"viewport": {"width": 1280, "height": 960}},
-    ),
-    Picture(
-        "explorer-compare",
-        {"text": "the power went out during dinner", "relation": "effect", "k": 10, "compare": 1},
-        settled,
-        {"viewport": {"width": 1280, "height": 960}, "color_scheme": "dark"},
     ),
     Picture(
         "explorer-phone",

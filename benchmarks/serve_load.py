@@ -152,7 +152,7 @@ def take_turns(flags: list[str], k: int, clients: int, seconds: float, turns: in
     """Print what each server answers, turn by turn, and the ratio of the processor seconds per answer."""
     spent: defaultdict[str, float] = defaultdict(float)
     answered: Counter[str] = Counter()
-    with server(*flags) as together, server(*flags, "--together", "1") as alone:
+    with server(*flags) as together, server(*flags, "--batch", "1") as alone:
         asked = {"one at a time": questions(), "together": questions()}
         for _ in range(turns):
             for name, (address, pid) in (("one at a time", alone), ("together", together)):

@@ -1,7 +1,7 @@
 """A crowd: many clients with valid, broken, slow and aborted requests against `cod3s serve`.
 
     PYTHONPATH=benchmarks:tests python -m campaign.crowds --clients 50 --seconds 600 --warm-up 700
-    PYTHONPATH=benchmarks:tests python -m campaign.crowds --only compare --seconds 60
+    PYTHONPATH=benchmarks:tests python -m campaign.crowds --only generate --seconds 60
 
 The second sends a single kind of request, to see what makes memory grow.
 
@@ -107,7 +107,7 @@ class Crowd:
         while time.monotonic() < self.end:
             try:
                 reply = await self._http.get("/healthz")
-                self.most_taken = max(self.most_taken, reply.json()["taken"])
+                self.most_taken = max(self.most_taken, reply.json()["requests"])
             except httpx.HTTPError as error:
                 self.findings.append(f"/healthz: {error!r}")
             await asyncio.sleep(1)
@@ -220,7 +220,6 @@ async def _silent(crowd: Crowd) -> int:
 _KINDS = (
     *[Kind("generate", lambda c: c.post("/api/generate", c.question()), _BUSY)] * 6,
     *[Kind("stream", lambda c: c.post("/api/stream", c.question()), _BUSY)] * 3,
-    Kind("compare", lambda c: c.post("/api/compare", c.question()), _BUSY),
     Kind("sample", lambda c: c.post("/api/generate", c.question(search="sample", samples=4)), _BUSY),
     Kind("select", lambda c: c.post("/api/select", {"candidates": ["a dog", "a cat", "rain"], "k": 2}), _BUSY),
     Kind("bin", lambda c: c.get("/api/bins/01010101?relation=effect"), (200,)),

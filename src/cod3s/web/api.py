@@ -1,4 +1,4 @@
-"""The routes of the JSON API. `explorer` does their work; `queue` decides when."""
+"""The routes of the JSON API. `explorer` does their work; `queue` and `batching` decide when."""
 
 from dataclasses import asdict
 from functools import partial
@@ -11,18 +11,17 @@ from starlette.responses import Response
 
 from cod3s.bins.map import MAX_BINS
 from cod3s.bundle import BundleFacts
-from cod3s.records import AnswerMade, AnswerSet, Event, SignaturesChosen
+from cod3s.records import AnswerMade, AnswerSet, Event, SignaturesChosen, StageStarted
 from cod3s.selection import Selection
-from cod3s.web.explorer import Comparison, Explorer
+from cod3s.web.batching import Batching
+from cod3s.web.explorer import Explorer
 from cod3s.web.limits import Limits
 from cod3s.web.queue import JsonLines, WorkQueue
-from cod3s.web.requests import GenerateRequest, Question, SelectRequest, body_of, bounded
-from cod3s.web.responses import BinReply, ErrorReply, Health, Info, MapReply
-from cod3s.web.together import Together
+from cod3s.web.replies import BinReply, ErrorReply, Health, Info, MapReply
+from cod3s.web.requests import GenerateRequest, SelectRequest, body_of, generate_request, select_request
 
-UNSEEN_GROUP = (
-    10  # bins written together if the answer is not streamed: cheaper, and can still be stopped in between
-)
+# Bins written in one go if the answer is not streamed: cheaper, and the work can still be stopped in between.
+UNSTREAMED_GROUP = 10
 _REASONS = {
     403: "The request comes from a page of another origin, or uses a host name that the server does not accept.",
     408: "The body arrived too slowly.",
@@ -33,6 +32,14 @@ _REASONS = {
     503: "Too many requests are waiting, or this request waited too long; Retry-After says when to try again.",
     504: "The answer took too long.",
 }
+
+_EXAMPLE = {
+    "text": "the baker forgot the yeast",
+    "relation": "effect",
+    "candidates": ["it rained all day", "rain fell until night", "the bridge was closed"],
+    "k": 2,
+}
+"""What /docs offers to send, for fields of these names."""
 
 
 def api_routes(explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts) -> APIRouter:
@@ -47,33 +54,26 @@ def _add_answers(
     router: APIRouter, explorer: Explorer, queue: WorkQueue, limits: Limits, facts: BundleFacts
 ) -> None:
     """The routes that take a body and wait for their turn."""
-    generate_body = bounded(GenerateRequest, limits, facts)
-    question = bounded(Question, limits, facts)
-    select_body = bounded(SelectRequest, limits, facts)
-    alone = partial(explorer.answer, group=UNSEEN_GROUP)
-    together: Together[GenerateRequest, Any] = Together(queue, alone, explorer.answer_all)
+    generate_body, select_body = generate_request(limits, facts), select_request(limits)
+    alone = partial(explorer.answer, group=UNSTREAMED_GROUP)
+    batching: Batching[GenerateRequest, Any] = Batching(queue, alone, explorer.answer_all)
 
     @router.post("/api/generate", response_model=AnswerSet, **_takes(generate_body))
     async def generate(request: Request, body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Any:
         """k answers that mean different things: the record of `cod3s generate --json`."""
-        key, most = explorer.settings_key(body), max(1, limits.together // body.options().k)
-        return _unless_gone(await together.finish(body, key, most, request.receive))
+        key, most = explorer.settings_key(body), max(1, limits.batch // body.options().k)
+        return _unless_gone(await batching.finish(body, key, most, request.receive))
 
     @router.post("/api/stream", response_class=Response, **_takes(generate_body, JsonLines.media_type))
     async def stream(body: Annotated[GenerateRequest, Depends(body_of(generate_body))]) -> Response:
         """The same, sent as it is made: a line with chosen signatures before their answers, and the record last.
 
-        Known answers that are surely good come at once. If the others are chosen from spare bins, as by default
-        with a critic, they come together at the end.
-        The field `event` of a line is signatures, answer, done or, when something goes wrong midway, error. An
-        answer has a `caption`: a sentence that its bin is like, or nothing if the bin tells nothing about it.
+        If answers are chosen from spare bins, as by default with a critic, they come together at the end.
+        The field `event` of a line is stage (its `name` says what is done next), signatures, answer, done or, when
+        something goes wrong midway, error. An answer has a `caption`: a sentence that its bin is like, or nothing
+        if the bin says nothing about it.
         """
-        return JsonLines(queue, map(partial(_event, explorer), explorer.answer(body)))
-
-    @router.post("/api/compare", response_model=Comparison, **_takes(question))
-    async def compare(request: Request, body: Annotated[Question, Depends(body_of(question))]) -> Any:
-        """The answers of the two stages and of plain beam search, and how many of each mean different things."""
-        return _unless_gone(await queue.finish(explorer.compare(body), request.receive))
+        return JsonLines(queue, map(partial(_event, explorer), explorer.answer(body, stages=True)))
 
     @router.post("/api/select", response_model=Selection, **_takes(select_body))
     async def select(request: Request, body: Annotated[SelectRequest, Depends(body_of(select_body))]) -> Any:
@@ -100,7 +100,7 @@ def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue, facts: B
         relation: Annotated[str, of_relation],
         limit: Annotated[int, Query(ge=1, le=MAX_BINS, description="How many bins, the largest first.")] = 3000,
     ) -> MapReply:
-        """A map of the populated bins: neighbours mean similar things; x and y go from 0 to 1."""
+        """A map of the populated bins: neighbors mean similar things; x and y go from 0 to 1."""
         return explorer.map(relation, limit)
 
     @router.get("/api/info")
@@ -111,7 +111,7 @@ def _add_facts(router: APIRouter, explorer: Explorer, queue: WorkQueue, facts: B
     @router.get("/healthz")
     async def health() -> Health:
         """Whether the server is up, and how many requests are running or waiting."""
-        return Health("ok", queue.taken)
+        return Health("ok", queue.requests)
 
 
 def _unless_gone(result: Any) -> Any:
@@ -121,6 +121,8 @@ def _unless_gone(result: Any) -> Any:
 
 def _event(explorer: Explorer, event: Event) -> dict[str, Any]:
     """One line of a stream."""
+    if isinstance(event, StageStarted):
+        return {"event": "stage", **asdict(event)}
     if isinstance(event, SignaturesChosen):
         return {"event": "signatures", **asdict(event)}
     if isinstance(event, AnswerMade):
@@ -129,8 +131,10 @@ def _event(explorer: Explorer, event: Event) -> dict[str, Any]:
 
 
 def _takes(model: type[BaseModel], media_type: str | None = None) -> dict[str, Any]:
-    """The OpenAPI description of a route that takes a body: its schema and the possible refusals."""
-    content = {"application/json": {"schema": model.model_json_schema()}}
+    """The OpenAPI description of a route that takes a body: its schema and the possible errors."""
+    schema = model.model_json_schema()
+    example = {name: value for name, value in _EXAMPLE.items() if name in schema["properties"]}
+    content = {"application/json": {"schema": schema, "example": example}}
     responses = _errors(*_REASONS)
     if media_type:
         responses[200] = {"content": {media_type: {"schema": {"type": "string"}}}}

@@ -13,16 +13,15 @@ from cod3s import __version__
 from cod3s.decode.generator import Generator
 from cod3s.web.address import access_for
 from cod3s.web.api import api_routes
-from cod3s.web.api_page import api_page_routes
 from cod3s.web.error_replies import add_error_handlers
 from cod3s.web.explorer import Explorer
 from cod3s.web.guard import Guard, SecurityHeaders
 from cod3s.web.limits import Limits
-from cod3s.web.pages import page_routes
+from cod3s.web.pages import docs_routes, page_routes
 from cod3s.web.queue import WorkQueue
 
 _log = logging.getLogger("cod3s.web")
-_HINTS = {404: "GET /api/docs lists the routes", 422: "GET /api/docs describes what each route takes"}
+_HINTS = {404: "GET /docs lists the routes", 422: "GET /docs describes what each route takes"}
 
 
 def create_app(
@@ -45,11 +44,11 @@ def create_app(
         title="cod3s",
         version=__version__,
         description="Answers that mean different things.",
-        docs_url=None,  # FastAPI's pages load scripts from a CDN; `api_page` needs nothing from elsewhere
+        docs_url=None,  # it would load its files from a CDN; `docs_routes` has them here
         redoc_url=None,
     )
     app.include_router(api_routes(explorer, queue, limits, generator.facts))
-    app.include_router(api_page_routes(app))
+    app.include_router(docs_routes(app))
     app.include_router(page_routes(Path(__file__).parent / "static", {"/": "index.html"}))
     add_error_handlers(app, _HINTS)
     access = access_for(host, allowed_hosts=allowed_hosts, origins=origins)

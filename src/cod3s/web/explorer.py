@@ -1,8 +1,8 @@
-"""The work behind the explorer's routes: answer, compare, select, show bins and maps."""
+"""The work behind the explorer's routes: answer, select, show bins and maps."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from threading import Lock
 
@@ -14,39 +14,18 @@ from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.static import StaticEncoder
-from cod3s.errors import BundleError, EncoderError, MissingExtraError
-from cod3s.metrics.semantic import PARAPHRASE, cosine_distances, distinct
+from cod3s.errors import BundleError
 from cod3s.records import Answer, AnswerSet, Bin, Event
 from cod3s.selection import Selection, select
 from cod3s.signatures import from_text, load_code
 from cod3s.signatures.signer import embed
-from cod3s.text import complete
 from cod3s.unsuitable import presentable
 from cod3s.web.limits import Limits
-from cod3s.web.requests import GenerateRequest, Question, SelectRequest
-from cod3s.web.responses import BinReply, Info, MapReply, Relation
+from cod3s.web.replies import BinReply, Info, MapReply, Relation
+from cod3s.web.requests import GenerateRequest, SelectRequest
 
-NEIGHBOURS = 12  # of a bin
+NEIGHBORS = 12  # of a bin
 LIKE = 0.4  # cosine by `static`: below it, an answer and the medoid of its bin have little to do with each other
-
-
-@dataclass(frozen=True)
-class Distinct:
-    """How many answers of each system say something that no earlier answer says, and what measured it."""
-
-    cod3s: int
-    s2s: int
-    threshold: float
-    encoder: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The answers of the two stages and of plain beam search over sentences."""
-
-    cod3s: AnswerSet
-    s2s: AnswerSet
-    distinct: Distinct
 
 
 class Explorer:
@@ -65,7 +44,9 @@ class Explorer:
             with suppress(BundleError):  # a client that asks for the map of a relation without bins gets the error
                 self._map_of(relation)
 
-    def answer(self, request: GenerateRequest, group: int | None = None) -> Iterator[Event]:
+    def answer(
+        self, request: GenerateRequest, *, group: int | None = None, stages: bool = False
+    ) -> Iterator[Event]:
         """The answers as they are made, `group` bins at a time; the last is the whole set."""
         find_system(request.system).require_undecided(request.model_fields_set)
         yield from self._generator.stream(
@@ -73,25 +54,22 @@ class Explorer:
             request.relation,
             system=request.system,
             options=request.options(),
-            signatures=self._wanted_bins(request),
+            signatures=self._requested_bins(request),
             group=group,
+            stages=stages,
         )
 
-    def caption(self, answer: Answer) -> str:
-        """What the bin of an answer is like, or "" if that tells nothing about the answer."""
-        return caption(answer, self._static)
-
     def answer_all(self, requests: Sequence[GenerateRequest]) -> list[AnswerSet]:
-        """The same sets for several requests whose `settings_key` is equal, decoded together."""
+        """The same sets for several requests whose `settings_key` is equal, decoded in one batch."""
         first = requests[0]
-        sources = [(request.text, self._wanted_bins(request)) for request in requests]
+        sources = [(request.text, self._requested_bins(request)) for request in requests]
         sets = self._generator.generate_many(
             sources, first.relation, system=first.system, options=first.options(), batch=len(sources)
         )
         return list(sets)
 
     def settings_key(self, request: GenerateRequest) -> Hashable:
-        """Equal for requests that can be decoded together and then get the answers that they get alone.
+        """Equal for requests that can be decoded in one batch and then get the answers that they get alone.
 
         Samples depend on what else is drawn, so the key of a request for them equals no other.
         """
@@ -103,18 +81,15 @@ class Explorer:
         chooses_bins = request.signatures is not None or request.like is not None
         return request.relation, request.system, options, chooses_bins
 
-    def compare(self, question: Question) -> Iterator[Comparison | None]:
-        """The two stages next to plain beam search. None after each step, the comparison at the end."""
-        sets: dict[str, AnswerSet] = {}
-        chosen = question.options()
-        for system, options in (("cod3s", chosen), ("s2s", chosen.with_values(search="beam"))):
-            for event in self._generator.stream(question.text, question.relation, system=system, options=options):
-                if isinstance(event, AnswerSet):
-                    sets[system] = event
-                yield None
-        template = self._generator.facts.relations[question.relation]["template"]
-        counts = {system: count_distinct(answers, template, self._encoder) for system, answers in sets.items()}
-        yield Comparison(**sets, distinct=Distinct(**counts, threshold=PARAPHRASE, encoder=self._encoder.id))
+    def caption(self, answer: Answer) -> str:
+        """The medoid of the answer's bin, or "" if it repeats the answer or is unlike it.
+
+        The model follows its signature only roughly, so an answer can be unlike the other sentences of its bin.
+        """
+        if not answer.medoid or answer.medoid.casefold() == answer.text.casefold():
+            return ""
+        text, medoid = embed(self._static, [answer.text, answer.medoid])
+        return answer.medoid if text @ medoid >= LIKE else ""
 
     def select(self, request: SelectRequest) -> Iterator[Selection]:
         """The candidates that mean different things, as a single step."""
@@ -126,8 +101,8 @@ class Explorer:
         from_text(signature, self._generator.facts.bits)
         with open_bins(bins_path(self._generator.folder, relation)) as bins:
             bin = bins.get(signature) or Bin(signature, count=0, medoid="", samples=())
-        samples, neighbours = tuple(filter(presentable, bin.samples)), tuple(bin_map.near(signature, NEIGHBOURS))
-        return BinReply(signature, relation, bin.count, presentable(bin.medoid), samples, neighbours)
+        samples, neighbors = tuple(filter(presentable, bin.samples)), tuple(bin_map.near(signature, NEIGHBORS))
+        return BinReply(signature, relation, bin.count, presentable(bin.medoid), samples, neighbors)
 
     def map(self, relation: str, limit: int) -> MapReply:
         """The largest bins, up to `limit`, and where they are."""
@@ -140,11 +115,9 @@ class Explorer:
         return Info(
             name=facts.name,
             version=__version__,
-            licence=facts.training.get("licence", ""),
             bits=facts.bits,
             encoder=facts.encoder,
             critic=bool(facts.critic),
-            medoids=facts.medoids,
             relations=tuple(
                 Relation(name, facts.relations[name]["template"], facts.relations[name].get("inverse", ""))
                 for name in facts.models
@@ -154,33 +127,24 @@ class Explorer:
             decoding=asdict(DEFAULT),
         )
 
-    def _wanted_bins(self, request: GenerateRequest) -> list[str] | None:
+    def _requested_bins(self, request: GenerateRequest) -> list[str] | None:
         like = self._generator.signer.signatures([request.like]) if request.like else []
         return [*(request.signatures or []), *like] or None
 
     def _map_of(self, relation: str) -> BinMap:
         """The relation's map, drawn once."""
         self._generator.require_relation(relation)  # so no other name becomes part of a path
+        facts, folder = self._generator.facts, self._generator.folder
         with self._drawing:
             if relation not in self._maps:
-                self._maps[relation] = self._draw(relation)
+                if not bins_path(folder, relation).is_file():
+                    raise BundleError(
+                        f"the bundle {facts.name} has no bins for {relation!r}", hint="export it with bins"
+                    )
+                code, _ = load_code(folder / "code")
+                with open_bins(bins_path(folder, relation)) as bins:
+                    self._maps[relation] = BinMap(bins, code)
             return self._maps[relation]
-
-    def _draw(self, relation: str) -> BinMap:
-        facts, folder = self._generator.facts, self._generator.folder
-        if not bins_path(folder, relation).is_file():
-            raise BundleError(f"the bundle {facts.name} has no bins for {relation!r}", hint="export it with bins")
-        code, _ = load_code(folder / "code")
-        with open_bins(bins_path(folder, relation)) as bins:
-            return BinMap(bins, code)
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        """The bundle's encoder, or that of the base install if its extra is missing."""
-        try:
-            return self._generator.encoder
-        except (MissingExtraError, EncoderError):
-            return self._static
 
     @cached_property
     def _static(self) -> Encoder:
@@ -188,20 +152,3 @@ class Explorer:
         if self._generator.facts.encoder == StaticEncoder.id:
             return self._generator.encoder
         return load_encoder("static")
-
-
-def caption(answer: Answer, encoder: Encoder) -> str:
-    """The medoid of the answer's bin, or "" if it repeats the answer or is unlike it.
-
-    The model follows its signature only roughly, so an answer can be unlike the other sentences of its bin.
-    """
-    if not answer.medoid or answer.medoid.casefold() == answer.text.casefold():
-        return ""
-    text, medoid = embed(encoder, [answer.text, answer.medoid])
-    return answer.medoid if text @ medoid >= LIKE else ""
-
-
-def count_distinct(answers: AnswerSet, template: str, encoder: Encoder, threshold: float = PARAPHRASE) -> int:
-    """How many of the completed statements do not paraphrase an earlier statement."""
-    statements = [complete(template, answers.source, answer.text) for answer in answers]
-    return len(distinct(cosine_distances(statements, encoder.encode(statements)), threshold)) if statements else 0

@@ -18,13 +18,13 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Sent with every response: a browser runs, loads and shows nothing but what the server sent."""
+"""Sent with responses: a browser runs, loads and shows nothing but what the server sent."""
 BODY_SECONDS = 15.0  # a slower body would occupy the server for as long as its sender likes
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class SecurityHeaders:
-    """Adds HEADERS to every response."""
+    """Adds HEADERS to every response; a header that a route sets itself stays."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,7 +32,9 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -37,18 +37,18 @@ class WorkQueue:
     def __init__(self, limits: Limits) -> None:
         self.free = anyio.Semaphore(limits.at_once)  # `async with` it to wait for the engine without a limit
         self._capacity, self._seconds = limits.at_once + limits.waiting, limits.seconds
-        self.taken = 0  # requests at work and waiting
+        self.requests = 0  # running and waiting
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Count a request as waiting or at work; an error if the queue is full."""
-        if self.taken >= self._capacity:
+        if self.requests >= self._capacity:
             raise _busy()
-        self.taken += 1
+        self.requests += 1
         try:
             yield
         finally:
-            self.taken -= 1
+            self.requests -= 1
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

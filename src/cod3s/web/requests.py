@@ -1,30 +1,43 @@
-"""The models of request bodies, checked by pydantic and described by OpenAPI.
+"""The bodies of requests, with the options of DecodeConfig; pydantic checks and OpenAPI describes them."""
 
-The options of a question are derived from the fields of DecodeConfig; `bounded` adds a server's limits and the
-names of its bundle.
-"""
-
+import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from annotated_types import Ge
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
-from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
-from cod3s.options import options_of
+from cod3s.options import Option, options_of
 from cod3s.selection import METHODS
 from cod3s.web.error_replies import RefusedError
 from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_TORCH_OPTIONS = ("diversity_penalty",)
+_OPTIONS = {name: option for name, option in options_of(DecodeConfig).items() if name != "diversity_penalty"}
+"""What clients may choose: all but what only systems on torch weights read, which are not served."""
+
+
+class Body(BaseModel):
+    """What all bodies have in common: no unknown fields, and no conversion between types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_whole_numbers(cls, values: Any) -> Any:
+        """JSON has only one kind of number: 3.0 is as good as 3."""
+        if not isinstance(values, dict):
+            return values
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in values.items()
+        }
 
 
 def _served_system(name: str) -> str:
@@ -38,58 +51,11 @@ def _served_system(name: str) -> str:
     return name
 
 
-class Body(BaseModel):
-    """What all bodies have in common: no unknown fields, and no conversion between types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_whole_numbers(cls, values: Any) -> Any:
-        """JSON has only one kind of number: 3.0 is as good as 3."""
-        if not isinstance(values, dict):
-            return values
-        return {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in values.items()
-        }
-
-
-_OPTIONS: dict[str, Any] = {
-    name: (
-        Literal[option.choices] if option.choices else option.kind,
-        Field(option.default, ge=option.least, gt=option.above, le=option.most, description=option.help),
-    )
-    for name, option in options_of(DecodeConfig).items()
-    if name not in _TORCH_OPTIONS
-}
-"""A field for each option of decoding, with its choices, bounds and default, as pydantic takes them."""
-
-
-class _Source(Body):
-    """A sentence, and how its answers relate to it."""
+class GenerateRequest(Body):
+    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
     relation: str = Field(description="How the answers relate to the sentence.")
-
-
-if TYPE_CHECKING:
-    _WithOptions = _Source
-else:
-    _WithOptions = create_model("_WithOptions", __base__=_Source, **_OPTIONS)
-
-
-class Question(_WithOptions):
-    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
-
-    def options(self) -> DecodeConfig:
-        """All options of decoding."""
-        return DecodeConfig(**{name: getattr(self, name) for name in _OPTIONS})
-
-
-class GenerateRequest(Question):
-    """A question to a system, or for bins named by the client."""
-
     system: Annotated[str, AfterValidator(_served_system)] = Field(
         "cod3s",
         description="The system that answers: any that /api/info lists, or another of docs/decoding.md.",
@@ -97,6 +63,10 @@ class GenerateRequest(Question):
     )
     signatures: list[str] | None = Field(None, min_length=1, description="Write in these bins.")
     like: str | None = Field(None, min_length=1, description="Write in the bin of this sentence.")
+
+    def options(self) -> DecodeConfig:
+        """All options of decoding; only models made by `generate_request` have them."""
+        return DecodeConfig(**{name: getattr(self, name) for name in _OPTIONS})
 
 
 class SelectRequest(Body):
@@ -107,50 +77,67 @@ class SelectRequest(Body):
     method: str = Field("auto", description="How they are chosen.")
 
 
-def bounded(model: type[Model], limits: Limits, facts: BundleFacts) -> type[Model]:
-    """The model within a server's limits, for the relations and signatures of its bundle."""
-    sentence = Annotated[str, Field(max_length=limits.text)]
-    signature = Annotated[str, Field(pattern=f"^[01]{{{facts.bits}}}$")]
-    kinds: dict[str, Any] = {
-        "text": sentence,
-        "like": sentence | None,
-        "relation": Literal[tuple(facts.models)],
-        "method": Literal[tuple(METHODS)],
-        "signatures": Annotated[list[signature], Field(max_length=limits.k)] | None,
-        "candidates": Annotated[list[sentence], Field(max_length=limits.candidates)],
-    }
+def generate_request(limits: Limits, facts: BundleFacts) -> type[GenerateRequest]:
+    """The body of a question to this bundle, within these limits, with a field for each option of decoding."""
     most = {
         "k": limits.k,
         "min_hamming": facts.bits,
         "max_tokens": limits.tokens,
         **dict.fromkeys(("signature_beam", "beam", "samples", "per_bin", "baseline_beam"), limits.beams),
     }
-    fields: dict[str, Any] = {}
-    for name, field in model.model_fields.items():
-        if name in kinds:
-            fields[name] = (kinds[name], field)
-        elif name in most:
-            fields[name] = _at_most(most[name], field)
+    sentence = Annotated[str, Field(max_length=limits.text)]
+    signature = Annotated[str, Field(pattern=f"^[01]{{{facts.bits}}}$")]
+    fields: dict[str, Any] = {name: _field(option, most.get(name)) for name, option in _OPTIONS.items()}
+    kinds = {
+        "text": sentence,
+        "relation": Literal[tuple(facts.models)],
+        "signatures": Annotated[list[signature], Field(max_length=limits.k)] | None,
+        "like": sentence | None,
+    }
+    return _narrowed(GenerateRequest, kinds, fields)
+
+
+def select_request(limits: Limits) -> type[SelectRequest]:
+    """The body of a selection within these limits."""
+    sentence = Annotated[str, Field(max_length=limits.text)]
+    kinds = {
+        "candidates": Annotated[list[sentence], Field(max_length=limits.candidates)],
+        "k": Annotated[int, Field(le=limits.k)],
+        "method": Literal[tuple(METHODS)],
+    }
+    return _narrowed(SelectRequest, kinds, {})
+
+
+def _narrowed(model: type[Model], kinds: dict[str, Any], fields: dict[str, Any]) -> type[Model]:
+    """The model with narrower types for some of its fields, and with further fields."""
+    fields = {**{name: (kind, model.model_fields[name]) for name, kind in kinds.items()}, **fields}
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
-def _at_most(limit: int, field: FieldInfo) -> tuple[Any, Any]:
-    """An integer field with a further bound, which also limits its default."""
-    (least,) = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
-    return int, Field(min(field.default, limit), ge=least, le=limit, description=field.description)
+def _field(option: Option, limit: int | None) -> tuple[Any, Any]:
+    """An option of decoding as a field of JSON; a server's limit bounds its default and help, too."""
+    most, default = (option.most, option.default) if limit is None else (limit, min(option.default, limit))
+    kind = Literal[option.choices] if option.choices else option.kind
+    help = re.sub(r"; at most \d+", "", option.help)
+    help = re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), help)
+    return kind, Field(default, ge=option.least, gt=option.above, le=most, description=help)
 
 
 def body_of(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
     """A dependency that reads the request's body, which must be declared as JSON, as `model`."""
 
     async def read(request: Request) -> Model:
-        if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-            # Any page may send other types without asking first.
-            hint = "send the header Content-Type: application/json"
-            raise RefusedError(415, "the body is not marked as JSON", hint=hint)
+        require_json(request)
         try:
             return model.model_validate_json(await request.body())
         except ValidationError as error:
             raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
 
     return read
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body that is not declared as JSON: any page may send other types without asking first."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        hint = "send the header Content-Type: application/json"
+        raise RefusedError(415, "the body is not marked as JSON", hint=hint)

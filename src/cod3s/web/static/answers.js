@@ -1,4 +1,4 @@
-/** The list of answers: a card for each bin, in the order of their numbers, those that were asked for last.
+/** The list of answers: a card for each bin, in the order of their numbers, those that the user picked last.
  *
  * It makes no requests: its callbacks do (`onAsk`, `onCopy`, `onRemove`, `onHighlight`, `fetchBin`).
  */
@@ -20,9 +20,9 @@ export class AnswerList {
   }
 
   /** Cards for chosen bins that have no answer yet. */
-  expect(chosen, { asked = false } = {}) {
+  expect(chosen, { picked = false } = {}) {
     for (const bin of chosen) {
-      const card = { bin, answers: [], asked, open: false, element: make("li", {}) };
+      const card = { bin, answers: [], picked, open: false, element: make("li", {}) };
       this.cards.push(card);
       this.listen(card);
     }
@@ -73,12 +73,12 @@ export class AnswerList {
 
   /** What the map lights up. */
   marks() {
-    return this.cards.map(({ bin, answers, asked, number }) => ({ ...bin, number, asked, pending: !answers.length }));
+    return this.cards.map(({ bin, answers, picked, number }) => ({ ...bin, number, picked, pending: !answers.length }));
   }
 
-  /** All answers that are there, with whether each was asked for. */
+  /** All answers that are there, with what their cards show besides. */
   answers() {
-    return this.cards.flatMap(({ answers, asked }) => answers.map((answer) => ({ ...answer, asked })));
+    return this.cards.flatMap(({ answers, picked, caption }) => answers.map((answer) => ({ ...answer, picked, caption: caption ?? "" })));
   }
 
   /** Moves the focus to a bin's card. */
@@ -110,9 +110,9 @@ export class AnswerList {
   }
 
   render(card) {
-    const { element, bin, answers, asked, number } = card;
+    const { element, bin, answers, picked, number } = card;
     const focused = element.contains(document.activeElement) ? document.activeElement.dataset.action : null;
-    element.className = ["bin", asked ? "asked" : "", answers.length ? "" : "pending"].filter(Boolean).join(" ");
+    element.className = ["bin", picked ? "picked" : "", answers.length ? "" : "pending"].filter(Boolean).join(" ");
     element.tabIndex = -1;
     element.dataset.signature = bin.signature;
     element.setAttribute("aria-busy", String(!answers.length));
@@ -123,8 +123,8 @@ export class AnswerList {
     if (focused) element.querySelector(`[data-action="${focused}"]`)?.focus();
   }
 
-  texts({ answers, asked }) {
-    const badge = asked ? make("span", { class: "badge", text: "asked for" }) : null;
+  texts({ answers, picked }) {
+    const badge = picked ? make("span", { class: "badge", text: "picked" }) : null;
     if (!answers.length) return [make("p", { class: "answer" }, make("span", { class: "writing", text: "writing…" }), badge)];
     return answers.map(({ text }, index) => make("p", { class: "answer" }, make("span", { class: "text", text }), index ? null : badge));
   }
@@ -140,12 +140,11 @@ export class AnswerList {
       make("span", { class: "bits" }, pattern(bin.signature)),
       make("span", { text: plural(bin.count, "training sentence") }),
       answers.length ? make("span", { text: scores }) : null,
-      ...answers.filter((answer) => answer.known_for).map((answer) => make("span", { text: `known answer to “${answer.known_for}”` })),
     );
   }
 
   actions(card) {
-    const { bin, answers, asked, number, open } = card;
+    const { bin, answers, picked, number, open } = card;
     if (!answers.length) return null;
     const copied = answers.map(({ text }) => text).join("\n");
     const button = (action, text, label, click, more) =>
@@ -153,11 +152,11 @@ export class AnswerList {
     return make("div", { class: "actions" },
       button("copy", "Copy", `Copy answer ${number}`, (event) => this.callbacks.onCopy(copied, event.target)),
       button("nearby", "Nearby bins", `Bins near answer ${number}`, () => this.toggle(card), { "aria-expanded": String(open) }),
-      asked ? button("remove", "Remove", `Remove answer ${number}`, () => this.callbacks.onRemove(bin.signature)) : null,
+      picked ? button("remove", "Remove", `Remove answer ${number}`, () => this.callbacks.onRemove(bin.signature)) : null,
     );
   }
 
-  // Neighbouring bins: the map's keyboard equivalent
+  // Neighboring bins: the map's keyboard equivalent
 
   nearby(card) {
     if (!card.open) return null;
@@ -168,15 +167,15 @@ export class AnswerList {
     return box;
   }
 
-  around({ samples, neighbours }) {
+  around({ samples, neighbors }) {
     const same = samples.length ? make("p", { class: "quiet", text: "In the same bin: " }, make("span", { class: "medoid", text: samples.join(" · ") })) : null;
-    const asks = neighbours.length ? "Choose a bin to see an answer from there:" : "No other bins are near.";
-    const list = make("ul", {}, ...neighbours.map((bin) => make("li", {}, this.neighbour(bin))));
+    const asks = neighbors.length ? "Choose a bin to see an answer from there:" : "No other bins are near.";
+    const list = make("ul", {}, ...neighbors.map((bin) => make("li", {}, this.neighbor(bin))));
     return [same, make("p", { class: "quiet", text: asks }), list].filter(Boolean);
   }
 
-  neighbour(bin) {
-    return make("button", { type: "button", class: "neighbour", "data-action": bin.signature, click: () => this.callbacks.onAsk(bin) },
+  neighbor(bin) {
+    return make("button", { type: "button", class: "neighbor", "data-action": bin.signature, click: () => this.callbacks.onAsk(bin) },
       make("span", { class: "medoid", text: binWords(bin) }),
       make("span", { class: "quiet", text: `${plural(bin.hamming, "bit")} away, ${plural(bin.count, "sentence")}` }),
     );

@@ -19,8 +19,6 @@ export const fetchMap = (relation) => request(`/api/map?${new URLSearchParams({ 
 export const fetchBin = (signature, relation) =>
   request(`/api/bins/${encodeURIComponent(signature)}?${new URLSearchParams({ relation })}`).then(asJson);
 
-export const fetchComparison = (body, signal) => request("/api/compare", { body, signal }).then(asJson);
-
 /** Calls `onEvent` with each event of the stream as it arrives; ends after the last, with the final record. */
 export async function streamAnswers(body, { signal, onEvent }) {
   const response = await request("/api/stream", { body, signal });

@@ -1,9 +1,8 @@
-/** The page: joins the form, the list, the map and the comparison, and keeps the link in the address bar up to date. */
+/** The page: joins the form, the list and the map, and keeps the link in the address bar up to date. */
 
 import { AnswerList } from "./answers.js";
-import { Trouble, fetchBin, fetchComparison, fetchInfo, fetchMap, streamAnswers, troubleOf } from "./api.js";
+import { Trouble, fetchBin, fetchInfo, fetchMap, streamAnswers, troubleOf } from "./api.js";
 import { copyBy } from "./clipboard.js";
-import { Comparison } from "./comparison.js";
 import { byId, make, say } from "./dom.js";
 import { Form } from "./form.js";
 import { MeaningMap } from "./map.js";
@@ -11,21 +10,22 @@ import { unwarn, warn } from "./notice.js";
 import { readState, requestBody, writeState } from "./state.js";
 import { asCsv, download } from "./take.js";
 import { Waiting } from "./waiting.js";
-import { emptyWords, fillTemplate, introWords, progressWords } from "./words.js";
+import { emptyWords, fillTemplate, introWords, progressWords, remarkWords, stageWords } from "./words.js";
 
-const SETTLE = 500; // milliseconds that a slider must rest before its change is asked for
+const SETTLE = 500; // milliseconds that a slider must rest before it takes effect
 
 class Explorer {
   constructor(info) {
     this.info = info;
     this.state = readState(location.hash, info);
     this.record = null; // of the last run
+    this.stage = ""; // what the server is doing
+    this.bins = 0; // that were chosen for the last run
     this.work = new Set(); // what can be stopped
     this.maps = new Map();
     this.form = new Form(info, {
       onSubmit: () => this.submit(),
       onChange: () => this.changeSettings(),
-      onCompare: (wanted) => this.changeComparison(wanted),
       onRelation: () => this.changeRelation(),
     });
     this.list = new AnswerList(byId("answers"), {
@@ -40,7 +40,6 @@ class Explorer {
       onChoose: (signature) => this.list.goTo(signature),
       onHover: (signature) => this.list.highlight(signature),
     });
-    this.comparison = new Comparison();
     this.waiting = new Waiting();
     this.listen();
     byId("about").textContent = `Bundle ${info.name} · ${info.bits} bits of ${info.encoder} · cod3s ${info.version}`;
@@ -64,21 +63,23 @@ class Explorer {
   restore() {
     const linked = readState(location.hash, this.info);
     this.form.write(linked);
-    this.state = { ...this.form.read(), asked: linked.asked }; // what the sliders could take of it
+    this.state = { ...this.form.read(), picked: linked.picked }; // what the sliders could take of it
     this.stop();
-    this.comparison.open(this.state.compare);
     this.loadMap();
     if (this.state.text && this.form.valid()) this.run();
-    else this.wipe();
+    else {
+      this.wipe();
+      if (matchMedia("(pointer: fine)").matches) this.form.text.focus(); // a phone would open its keyboard
+    }
   }
 
   // What users do
 
   submit() {
     if (!this.form.valid()) return;
-    const { text, relation, asked } = this.state;
+    const { text, relation, picked } = this.state;
     const wanted = this.form.read();
-    this.state = { ...wanted, asked: wanted.text === text && wanted.relation === relation ? asked : [] };
+    this.state = { ...wanted, picked: wanted.text === text && wanted.relation === relation ? picked : [] };
     history.pushState(null, "", writeState(this.state));
     this.run();
   }
@@ -89,18 +90,10 @@ class Explorer {
     if (this.state.text) this.resting = setTimeout(() => this.submit(), SETTLE);
   }
 
-  /** The answers stay; a run that is still at work looks at the switch when it ends. */
-  changeComparison(wanted) {
-    this.state.compare = wanted;
-    this.comparison.open(wanted);
-    if (this.state.text) history.replaceState(null, "", writeState(this.state));
-    if (wanted && this.record) this.working((signal) => this.compare(signal), () => this.changeComparison(true));
-  }
-
   /** Bins belong to a relation, so the answers do not hold for another. */
   changeRelation() {
     const ran = this.state.text;
-    this.state = { ...this.form.read(), text: "", asked: [] };
+    this.state = { ...this.form.read(), text: "", picked: [] };
     this.stop();
     this.wipe();
     this.loadMap();
@@ -111,7 +104,6 @@ class Explorer {
     for (const work of this.work) work.abort();
     this.work.clear();
     this.waiting.end({ complete: false });
-    this.comparison.halt();
     this.refresh();
   }
 
@@ -123,27 +115,27 @@ class Explorer {
     }
     if (!this.state.text) {
       if (!this.form.valid()) return;
-      this.state = { ...this.form.read(), asked: [signature] };
+      this.state = { ...this.form.read(), picked: [signature] };
       history.pushState(null, "", writeState(this.state));
       this.run();
       return;
     }
-    this.state.asked.push(signature);
+    this.state.picked.push(signature);
     history.replaceState(null, "", writeState(this.state));
     this.writeFrom({ signature, count, medoid });
   }
 
   forget(signature) {
-    this.state.asked = this.state.asked.filter((asked) => asked !== signature);
+    this.state.picked = this.state.picked.filter((picked) => picked !== signature);
     history.replaceState(null, "", writeState(this.state));
     this.list.remove(signature);
     this.refresh();
     byId("answers-title").focus();
   }
 
-  // What the server is asked
+  // Requests to the server
 
-  /** The answers to the state's sentence, then those asked for, then the comparison. */
+  /** The answers to the state's sentence, then those in the bins that the user picked. */
   async run() {
     this.stop();
     this.wipe();
@@ -153,39 +145,31 @@ class Explorer {
     byId("answers-title").textContent = fillTemplate(template, state.text, "…");
     document.title = `${state.text} – cod3s explorer`;
     await this.working(async (signal) => {
-      if (state.compare) this.comparison.wait();
       this.waiting.begin();
-      this.record = await this.stream(requestBody(state), { signal, asked: false });
+      this.record = await this.stream(requestBody(state), { signal, picked: false });
       this.waiting.end({ complete: true });
       this.showRemarks(this.record);
-      if (state.asked.length) await this.askAgain(state.asked, signal);
-      if (state.compare) await this.compare(signal);
+      if (state.picked.length) await this.askAgain(state.picked, signal);
     }, () => this.run());
-  }
-
-  async compare(signal) {
-    this.comparison.wait();
-    const comparison = await fetchComparison(requestBody(this.state), signal);
-    if (this.state.compare && !signal.aborted) this.comparison.show(comparison);
   }
 
   /** The bins that a link asks for, of which only the signatures are known. */
   async askAgain(signatures, signal) {
     const missing = signatures.filter((signature) => !this.list.find(signature));
-    if (missing.length) await this.stream({ ...requestBody(this.state), signatures: missing, k: missing.length }, { signal, asked: true });
+    if (missing.length) await this.stream({ ...requestBody(this.state), signatures: missing, k: missing.length }, { signal, picked: true });
   }
 
   writeFrom(bin) {
-    this.list.expect([bin], { asked: true });
+    this.list.expect([bin], { picked: true });
     this.refresh();
     this.list.goTo(bin.signature);
     const body = { ...requestBody(this.state), signatures: [bin.signature], k: 1 };
-    this.working((signal) => this.stream(body, { signal, asked: true }), () => this.writeFrom(bin));
+    this.working((signal) => this.stream(body, { signal, picked: true }), () => this.writeFrom(bin));
   }
 
-  async stream(body, { signal, asked }) {
+  async stream(body, { signal, picked }) {
     const awaited = new Set(body.signatures); // bins whose cards wait for this stream
-    const onEvent = (event) => !signal.aborted && this.take(event, { asked, awaited });
+    const onEvent = (event) => !signal.aborted && this.take(event, { picked, awaited });
     try {
       const record = await streamAnswers(body, { signal, onEvent });
       this.list.settle(record, awaited);
@@ -198,10 +182,13 @@ class Explorer {
     }
   }
 
-  take(event, { asked, awaited }) {
-    if (event.event === "signatures") {
+  take(event, { picked, awaited }) {
+    if (event.event === "stage") {
+      this.stage = stageWords(event);
+    } else if (event.event === "signatures") {
+      this.bins += event.signatures.length;
       for (const { signature } of event.signatures) awaited.add(signature);
-      this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { asked });
+      this.list.expect(event.signatures.filter(({ signature }) => !this.list.find(signature)), { picked });
     } else if (event.event === "answer") {
       this.list.fill(event.answer, event.caption);
       const { number } = this.list.find(event.answer.signature) ?? {};
@@ -228,7 +215,6 @@ class Explorer {
 
   failed(error, again) {
     this.waiting.end({ complete: false });
-    this.comparison.halt();
     warn(troubleOf(error, new Trouble("Something on this page failed.", { hint: "Reload it." })), again);
   }
 
@@ -251,10 +237,11 @@ class Explorer {
   wipe() {
     this.record = null;
     this.list.clear();
-    this.comparison.clear();
     byId("announcer").replaceChildren();
     byId("answers-title").textContent = "Answers";
-    say(byId("remarks"), "");
+    byId("remarks").hidden = true;
+    this.stage = "";
+    this.bins = 0;
     unwarn();
     this.refresh();
   }
@@ -266,14 +253,22 @@ class Explorer {
     if (busy) replace(byId("find"), byId("stop"));
     else replace(byId("stop"), byId("find"));
     byId("tools").hidden = !arrived;
-    byId("progress").textContent = progressWords({ busy, arrived, wanted: marks.length });
-    say(byId("nothing"), marks.length || busy ? "" : this.record ? emptyWords : introWords);
+    byId("progress").textContent = progressWords({ busy, stage: this.stage, arrived, wanted: marks.length });
+    say(byId("nothing"), marks.length || busy ? "" : this.emptiness());
     this.map.light(marks);
   }
 
-  showRemarks({ remarks }) {
-    byId("remarks").replaceChildren(...remarks.map((text) => make("li", { text })));
-    byId("remarks").hidden = !remarks.length;
+  /** What stands in place of answers: why there are none, or what will come. */
+  emptiness() {
+    if (!this.record) return introWords;
+    if (this.record.remark) return remarkWords(this.record.remark);
+    return this.bins || !this.record.remarks.length ? emptyWords : ""; // else the remarks say why nothing was tried
+  }
+
+  showRemarks({ answers, remark, remarks }) {
+    const shown = [...(remark && answers.length ? [remark] : []), ...remarks]; // without answers, `remark` replaces them
+    byId("remarks").replaceChildren(...shown.map((text) => make("li", { text: remarkWords(text) })));
+    byId("remarks").hidden = !shown.length;
   }
 
   // Copies and files

@@ -1,8 +1,8 @@
 /** The form: the sentence, the relation and the settings as a state, and errors beside the fields. */
 
 import { byId, make } from "./dom.js";
-import { MOST_SEED, within } from "./state.js";
-import { apartWords, countWords, relationWords, settingsWords, specificWords, textProblem } from "./words.js";
+import { MOST_SEED, switchesOf, within } from "./state.js";
+import { apartWords, countWords, relationWords, searchWords, settingsWords, specificWords, textProblem } from "./words.js";
 
 const SLIDERS = ["k", "min_hamming", "sentence_weight"];
 
@@ -11,13 +11,14 @@ export class Form {
     this.info = info;
     this.text = byId("text");
     this.callbacks = callbacks;
+    this.switches = switchesOf(info);
+    for (const { id } of this.switches) byId(`${id}-row`).hidden = false;
     this.offerRelations();
     byId("k").max = info.limits.k;
     byId("seed").max = MOST_SEED;
     byId("min_hamming").max = Math.max(1, Math.floor(info.bits / 2) - 1);
     byId("sentence_weight-control").hidden = info.critic; // which ranks in place of MMI, whose weight this is
     byId("settings").open = matchMedia("(min-width: 50rem)").matches;
-    byId("compare").addEventListener("change", (event) => callbacks.onCompare(event.target.checked));
     this.listen();
   }
 
@@ -39,7 +40,7 @@ export class Form {
     this.text.addEventListener("keydown", (event) => event.key === "Enter" && !event.isComposing && submit(event));
     this.text.addEventListener("input", () => this.describe());
     for (const id of SLIDERS) byId(id).addEventListener("input", () => this.describe());
-    for (const id of [...SLIDERS, "search-beam", "search-sample", "seed"]) {
+    for (const id of [...SLIDERS, "search-beam", "search-sample", "seed", ...this.switches.map(({ id }) => id)]) {
       byId(id).addEventListener("change", () => {
         this.describe();
         this.callbacks.onChange();
@@ -71,7 +72,7 @@ export class Form {
     return this.info.relations.find((relation) => relation.name === name);
   }
 
-  /** What the form says now; `asked` is not in the form. */
+  /** What the form says now; `picked` is not in the form. */
   read() {
     return {
       text: this.text.value.trim(),
@@ -81,7 +82,7 @@ export class Form {
       sentence_weight: Number(byId("sentence_weight").value),
       search: byId("search-sample").checked ? "sample" : "beam",
       seed: within(byId("seed").value, 0, MOST_SEED, this.info.decoding.seed),
-      compare: byId("compare").checked,
+      ...Object.fromEntries(this.switches.map(({ id, option, ticked }) => [option, byId(id).checked === ticked])),
     };
   }
 
@@ -91,7 +92,7 @@ export class Form {
     for (const id of SLIDERS) byId(id).value = state[id];
     byId(`search-${state.search}`).checked = true;
     byId("seed").value = state.seed;
-    byId("compare").checked = state.compare;
+    for (const { id, option, ticked } of this.switches) byId(id).checked = state[option] === ticked;
     this.offerExamples();
     this.describe();
   }
@@ -103,13 +104,14 @@ export class Form {
     byId("min_hamming-words").textContent = apartWords(state.min_hamming, bits);
     byId("sentence_weight-words").textContent = specificWords(state.sentence_weight);
     byId("settings-words").textContent = settingsWords(state);
+    byId("search-words").textContent = searchWords(state.search);
     byId("seed-row").hidden = state.search !== "sample";
     byId("text-label").textContent = relationWords(this.relation()).field;
     byId("text-count").textContent = countWords(this.text.value, limits.text);
     if (this.text.getAttribute("aria-invalid") === "true" && !textProblem(this.text.value, limits.text)) this.complain("");
   }
 
-  /** Whether the sentence can be asked; if not, says why beside it. */
+  /** Whether the sentence can be answered; if not, says why beside it. */
   valid() {
     const problem = textProblem(this.text.value, this.info.limits.text);
     this.complain(problem);

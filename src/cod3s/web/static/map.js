@@ -39,7 +39,7 @@ export class MeaningMap {
     this.showTip();
   }
 
-  /** Lights up chosen bins: `{signature, number, asked, pending, count, medoid}` each. */
+  /** Lights up chosen bins: `{signature, number, picked, pending, count, medoid}` each. */
   light(marks) {
     this.marks = marks;
     this.drawMarks();
@@ -69,8 +69,8 @@ export class MeaningMap {
   }
 
   drawDots(context) {
-    const colours = getComputedStyle(this.root);
-    const [faint, strong] = [colours.getPropertyValue("--dot"), colours.getPropertyValue("--dot-near")];
+    const colors = getComputedStyle(this.root);
+    const [faint, strong] = [colors.getPropertyValue("--dot"), colors.getPropertyValue("--dot-near")];
     const most = Math.max(1, ...this.bins.map((bin) => bin.count));
     for (const bin of this.bins) {
       const near = this.pointed && hamming(bin.signature, this.pointed.signature) <= NEAR_BITS;
@@ -215,7 +215,7 @@ export class MeaningMap {
 
 const radius = (count, most) => 0.9 + 2.6 * Math.sqrt(count / most);
 
-const classOf = (name, { asked, pending }) => [name, asked ? "asked" : "", pending ? "pending" : ""].filter(Boolean).join(" ");
+const classOf = (name, { picked, pending }) => [name, picked ? "picked" : "", pending ? "pending" : ""].filter(Boolean).join(" ");
 
 /** The bin with the least distance, or null if every distance is infinite. */
 function nearest(bins, distance) {

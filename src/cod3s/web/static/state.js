@@ -1,16 +1,25 @@
-/** What the page is asked to show, as one value, and that value as the part of a link after `#`.
+/** What the page shows, as one value, and that value as the part of a link after `#`.
  *
  * Browsers do not send that part, so a user's sentence is in no server's log. Whatever a link says is checked.
  */
 
 export const MOST_SEED = 2 ** 31 - 1;
 
+/** Check boxes for options of decoding: the element of each, its option, and the value that a tick stands for. */
+const SWITCHES = [
+  { id: "doubtful", option: "drop", ticked: false },
+  { id: "sensitive", option: "sensitive", ticked: true },
+];
+
+/** The check boxes whose options the server has. */
+export const switchesOf = ({ decoding }) => SWITCHES.filter(({ option }) => option in decoding);
+
 /** The state that a link holds; what is missing or wrong in it is as the server's defaults say. */
 export function readState(hash, info) {
   const defaults = info.decoding;
   const linked = Object.fromEntries(new URLSearchParams(hash.replace(/^#/, "")));
   const bin = new RegExp(`^[01]{${info.bits}}$`);
-  const asked = (linked.ask ?? "").split(",").filter((signature) => bin.test(signature));
+  const picked = (linked.bins ?? "").split(",").filter((signature) => bin.test(signature));
   return {
     text: linked.text ?? "",
     relation: info.relations.some(({ name }) => name === linked.relation) ? linked.relation : info.relations[0].name,
@@ -19,22 +28,21 @@ export function readState(hash, info) {
     sentence_weight: within(linked.sentence_weight, 0, 10, defaults.sentence_weight, false),
     search: ["beam", "sample"].includes(linked.search) ? linked.search : defaults.search,
     seed: within(linked.seed, 0, MOST_SEED, defaults.seed),
-    compare: linked.compare === "1",
-    asked: [...new Set(asked)].slice(0, info.limits.k),
+    ...Object.fromEntries(switchesOf(info).map(({ option }) => [option, linked[option] ? linked[option] === "true" : defaults[option]])),
+    picked: [...new Set(picked)].slice(0, info.limits.k),
   };
 }
 
 /** The part of a link after `#` that brings this state back. */
-export function writeState({ compare, asked, seed, ...state }) {
+export function writeState({ picked, seed, ...state }) {
   const linked = new URLSearchParams(state);
   if (state.search === "sample") linked.set("seed", seed);
-  if (compare) linked.set("compare", "1");
-  if (asked.length) linked.set("ask", asked.join(","));
+  if (picked.length) linked.set("bins", picked.join(","));
   return `#${linked}`;
 }
 
 /** The body of a request for these answers. */
-export function requestBody({ compare, asked, ...body }) {
+export function requestBody({ picked, ...body }) {
   return body;
 }
 

@@ -2,7 +2,7 @@
 
 import { make } from "./dom.js";
 
-const COLUMNS = ["number", "text", "asked", "score", "signature", "count", "medoid", "source", "relation"];
+const COLUMNS = ["number", "text", "picked", "plausibility", "score", "signature", "count", "caption", "medoid", "source", "relation"];
 const FORMULA = /^[=+\-@\t\r]/; // what a spreadsheet would run
 
 /** A row per answer, below a row of column names. */

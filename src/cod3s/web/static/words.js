@@ -37,13 +37,30 @@ export const apartWords = (minHamming, bits) => (minHamming === 0 ? "any distanc
 
 export const specificWords = (weight) => (weight === 0 ? "up to the model" : `weight ${weight.toFixed(1)}`);
 
+const SEARCHES = {
+  beam: "The likeliest sentence of each bin; the same every time.",
+  sample: "Sentences drawn at random in each bin; another seed draws others.",
+};
+
+export const searchWords = (search) => SEARCHES[search];
+
+// What a remark of the library calls an option, and the control of this page that sets it.
+const CONTROLS = [
+  [/`cod3s generate --(?:all|show-doubtful)`(?:, or \w+=\w+,)?/g, "“Show doubtful answers” in the settings"],
+  [/`cod3s generate --sensitive`(?:, or \w+=\w+,)?|`?--sensitive`?/g, "“Answer sensitive sentences” in the settings"],
+  [/`?--min-hamming`?/g, "“How far apart”"],
+];
+
+/** A remark in the words of this page. */
+export const remarkWords = (remark) => CONTROLS.reduce((text, [option, control]) => text.replace(option, control), remark);
+
 export function settingsWords(state) {
   const writing = state.search === "beam" ? "beam" : `sample, seed ${state.seed}`;
   const apart = state.min_hamming ? `over ${plural(state.min_hamming, "bit")} apart` : "any distance";
   return [plural(state.k, "answer"), apart, writing].join(" · ");
 }
 
-/** What is wrong with a sentence before anything is asked, or "". */
+/** What is wrong with a sentence before it is sent, or "". */
 export function textProblem(text, most) {
   const length = [...text].length;
   if (!text.trim()) return "Write a sentence first, or try one of the examples.";
@@ -57,12 +74,15 @@ export function countWords(text, most) {
   return length > 0.8 * most ? `${length} of ${most} characters` : "";
 }
 
-/** What is being done. A bundle with a critic chooses among all bins, so its answers come together at the end. */
-export function progressWords({ busy, arrived, wanted }) {
+/** What is being done: the stage that the server names, or how many answers have arrived. */
+export function progressWords({ busy, stage, arrived, wanted }) {
   if (!busy) return arrived ? plural(arrived, "answer") : "";
-  if (!wanted) return "inferring bins, writing, judging…";
-  return arrived < wanted ? `writing: ${arrived} of ${plural(wanted, "answer")}` : plural(arrived, "answer");
+  if (!arrived || arrived >= wanted) return `${stage || "waiting for a turn"}…`;
+  return `writing: ${arrived} of ${plural(wanted, "answer")}`;
 }
+
+/** What the server does next, as its stream names it. */
+export const stageWords = ({ name, bins }) => (bins ? `${name} in ${plural(bins, "bin")}` : name);
 
 /** How long a wait has taken so far, and how long the last one took. */
 export function secondsWords(seconds, last) {
@@ -70,12 +90,7 @@ export function secondsWords(seconds, last) {
   return `${Math.floor(seconds)} s${before}`;
 }
 
-export const verdictWords = (distinct, all) => `${plural(distinct, "distinct meaning")} in ${plural(all, "answer")}`;
-
-export const thresholdWords = (threshold) =>
-  `Two answers count as one when their full statements are within ${threshold} of each other (cosine distance).`;
-
-export const emptyWords = "No bin gave a sentence. Fewer bits apart, or sampling, give the search more room.";
+export const emptyWords = "There is no answer to show. Fewer bits apart, or sampling, give the search more room.";
 
 export const introWords =
   "Answers appear here, each from a different region of meaning, and light up on the map.";

@@ -1,4 +1,4 @@
-"""Decode waiting requests with the same settings together; each keeps its time limit and may leave."""
+"""Decode waiting requests with equal settings in one batch; each keeps its time limit and may leave."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class _Member(Generic[Request, Result]):
     done: anyio.Event = field(default_factory=anyio.Event)
 
 
-class Together(Generic[Request, Result]):
+class Batching(Generic[Request, Result]):
     """Groups the requests that wait in `queue`.
 
     `alone` answers a single request in steps, of which the last is the result, and can be stopped between them;
@@ -44,10 +44,7 @@ class Together(Generic[Request, Result]):
         self._waiting: list[_Member[Request, Result]] = []
 
     async def finish(self, request: Request, key: Hashable, most: int, receive: Receive) -> Result | None:
-        """The result; None if the client went away before it.
-
-        Requests with an equal `key` that wait are decoded together, up to `most` of them.
-        """
+        """The result, decoded with up to `most` waiting requests of an equal `key`; None if the client leaves."""
         return await while_connected(receive, lambda: self._finish(_Member(request, key), most))
 
     async def _finish(self, member: _Member[Request, Result], most: int) -> Result | None:
@@ -88,32 +85,23 @@ class Together(Generic[Request, Result]):
                 joined.done.set()
 
     async def _work(self, group: Sequence[_Member[Request, Result]]) -> None:
+        """Fill in the results. If something is wrong with a request of several, each is answered alone."""
         if len(group) > 1:
-            return await to_thread.run_sync(self._answer_all, group)
-        (member,) = group
-        try:
-            async for step in in_threads(self._alone(member.request)):
-                member.result = step
-        except Exception as error:
-            member.error = error
-
-    def _answer_all(self, group: Sequence[_Member[Request, Result]]) -> None:
-        """Fill in the results. If something is wrong with a request, each is answered alone."""
-        try:
-            results = self._batch([member.request for member in group])
-        except Cod3sError:
-            for member in group:
-                self._answer_alone(member)
-        except Exception as error:
-            for member in group:
+            try:
+                results = await to_thread.run_sync(self._batch, [member.request for member in group])
+            except Cod3sError:
+                pass
+            except Exception as error:
+                for member in group:
+                    member.error = error
+                return
+            else:
+                for member, result in zip(group, results, strict=True):
+                    member.result = result
+                return
+        for member in group:
+            try:
+                async for step in in_threads(self._alone(member.request)):
+                    member.result = step
+            except Exception as error:
                 member.error = error
-        else:
-            for member, result in zip(group, results, strict=True):
-                member.result = result
-
-    def _answer_alone(self, member: _Member[Request, Result]) -> None:
-        try:
-            for step in self._alone(member.request):
-                member.result = step
-        except Exception as error:
-            member.error = error

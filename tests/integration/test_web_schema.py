@@ -15,7 +15,6 @@ from tiny_bundle import TinyBundle
 ROUTES = [
     ("POST", "/api/generate"),
     ("POST", "/api/stream"),
-    ("POST", "/api/compare"),
     ("POST", "/api/select"),
     ("GET", "/api/bins/{signature}"),
     ("GET", "/api/map"),
@@ -25,7 +24,7 @@ ROUTES = [
 
 
 NOTHING_ASKED = ("/api/info", "/healthz")  # so nothing can be asked wrongly
-QUESTIONS = ("/api/generate", "/api/stream", "/api/compare")
+QUESTIONS = ("/api/generate", "/api/stream")
 """Refused for reasons that a schema cannot tell: a text with nothing visible, a name that decides an option."""
 
 

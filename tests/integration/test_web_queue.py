@@ -69,7 +69,7 @@ def test_so_many_work_so_many_wait_and_the_next_is_sent_away() -> None:
     gate, work = WorkQueue(Limits(at_once=2, waiting=3)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(6) as pool:
         asked = [pool.submit(httpx.get, f"{address}/last", timeout=30, trust_env=False) for _ in range(5)]
-        wait_until(lambda: gate.taken == 5)
+        wait_until(lambda: gate.requests == 5)
         for route in ("last", "stream"):
             refused = httpx.get(f"{address}/{route}")
             assert refused.status_code == 503
@@ -78,7 +78,7 @@ def test_so_many_work_so_many_wait_and_the_next_is_sent_away() -> None:
         work.let_go.set()
         assert [one.result().status_code for one in asked] == [200] * 5
         assert work.most == 2
-        assert gate.taken == 0
+        assert gate.requests == 0
         assert httpx.get(f"{address}/last").status_code == 200
 
 
@@ -88,8 +88,8 @@ def test_a_client_that_leaves_frees_its_place(route: str) -> None:
     with serving(app_of(gate, endless)) as address:
         with suppress(httpx.ReadTimeout), httpx.stream("GET", f"{address}/{route}", timeout=0.5) as reply:
             next(reply.iter_lines())  # a stream is left after its first line, the other while nothing comes
-        assert gate.taken in (0, 1)
-        wait_until(lambda: gate.taken == 0)
+        assert gate.requests in (0, 1)
+        wait_until(lambda: gate.requests == 0)
 
 
 def test_a_client_that_leaves_while_it_waits_frees_its_place() -> None:
@@ -99,7 +99,7 @@ def test_a_client_that_leaves_while_it_waits_frees_its_place() -> None:
         wait_until(lambda: work.running == 1)
         with pytest.raises(httpx.ReadTimeout):
             httpx.get(f"{address}/last", timeout=0.3)
-        wait_until(lambda: gate.taken == 1)
+        wait_until(lambda: gate.requests == 1)
         work.let_go.set()
         assert first.result().status_code == 200
 
@@ -110,7 +110,7 @@ def test_what_takes_too_long_is_ended_with_a_status() -> None:
         late = httpx.get(f"{address}/last")
         assert late.status_code == 504
         assert "0.3 seconds" in late.json()["error"]["message"]
-        assert gate.taken == 0
+        assert gate.requests == 0
 
 
 def test_a_stream_that_takes_too_long_ends_with_a_line_that_says_so() -> None:
@@ -122,15 +122,15 @@ def test_a_stream_that_takes_too_long_ends_with_a_line_that_says_so() -> None:
         assert {one["event"] for one in made} == {"answer"}
         assert last["event"] == "error"
         assert "0.3 seconds" in last["message"]
-        assert gate.taken == 0
+        assert gate.requests == 0
 
 
 def test_who_waits_too_long_is_sent_away() -> None:
     gate, work = WorkQueue(Limits(at_once=1, waiting=1, seconds=0.5)), Held()
     with serving(app_of(gate, work)) as address, ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(httpx.get, f"{address}/last", timeout=30) for _ in range(2)]
-        wait_until(lambda: gate.taken == 2)
-        wait_until(lambda: gate.taken == 1)  # the one that waited
+        wait_until(lambda: gate.requests == 2)
+        wait_until(lambda: gate.requests == 1)  # the one that waited
         work.let_go.set()
         assert sorted(one.result().status_code for one in asked) == [503, 504]
 
@@ -170,7 +170,7 @@ def test_an_error_on_the_way_is_a_line_and_one_before_it_a_status() -> None:
             last = json.loads(reply.text.splitlines()[-1])
             assert "something went wrong" in (last if status == 200 else last["error"])["message"]
             assert "a bug" not in reply.text.replace("this is a bug in cod3s", "")
-            assert gate.taken == 0
+            assert gate.requests == 0
 
 
 @pytest.fixture(scope="module")
@@ -185,9 +185,9 @@ def test_real_work_is_given_up_between_two_groups_of_bins(generator: Generator) 
     with serving(app) as address, httpx.Client(base_url=address, timeout=30) as client:
         with client.stream("POST", "/api/stream", json=heavy) as reply:
             came = reply.iter_lines()  # kept, because a stream that nobody holds is closed
-            assert json.loads(next(came))["event"] == "signatures"
+            assert json.loads(next(came))["event"] == "stage"
             assert httpx.post(f"{address}/api/generate", json=heavy).status_code == 503
             assert httpx.get(f"{address}/api/info").status_code == 200, (
                 "what needs no engine is answered meanwhile"
             )
-        wait_until(lambda: client.get("/healthz").json()["taken"] == 0)
+        wait_until(lambda: client.get("/healthz").json()["requests"] == 0)

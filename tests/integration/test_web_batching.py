@@ -1,4 +1,4 @@
-"""Requests that wait with the same settings are decoded together, and nobody can tell from the answers."""
+"""Requests that wait with the same settings are decoded in one batch, and nobody can tell from the answers."""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -10,37 +10,37 @@ import pytest
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.records import AnswerSet
+from cod3s.web.batching import Batching
 from cod3s.web.error_replies import RefusedError
 from cod3s.web.explorer import Explorer
 from cod3s.web.limits import Limits
 from cod3s.web.queue import WorkQueue
-from cod3s.web.requests import GenerateRequest
-from cod3s.web.together import Together
+from cod3s.web.requests import generate_request
 from tiny_bundle import SOURCES, TinyBundle
 
 QUICK = {"k": 3, "signature_beam": 20, "beam": 4, "max_tokens": 12}
 
 
-class Noted:
-    """Work that gives back what it is asked, fails on a full stop, and notes how many are asked together."""
+class Work:
+    """Work that returns its request in capitals, fails on a full stop, and notes how many are in a batch."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
         self.let_go = threading.Event()
         self.let_go.set()
 
-    def alone(self, asked: str) -> Iterator[str]:
+    def alone(self, request: str) -> Iterator[str]:
         self.sizes.append(1)
-        if asked.endswith("."):
-            raise Cod3sError(f"{asked} cannot be answered")
-        yield asked.upper()
+        if request.endswith("."):
+            raise Cod3sError(f"{request} cannot be answered")
+        yield request.upper()
 
-    def batch(self, asked: Sequence[str]) -> list[str]:
-        self.sizes.append(len(asked))
+    def batch(self, requests: Sequence[str]) -> list[str]:
+        self.sizes.append(len(requests))
         self.let_go.wait(30)
-        if any(text.endswith(".") for text in asked):
+        if any(text.endswith(".") for text in requests):
             raise Cod3sError("one of them cannot be answered")
-        return [text.upper() for text in asked]
+        return [text.upper() for text in requests]
 
 
 async def never() -> dict[str, Any]:
@@ -56,40 +56,40 @@ async def collect(replies: dict[str, Any], name: str, call: Callable[[], Awaitab
 
 
 async def ask_while_busy(
-    queue: WorkQueue, together: Together[Any, Any], asked: dict[str, tuple[Any, object]], most: int
+    queue: WorkQueue, batching: Batching[Any, Any], requests: dict[str, tuple[Any, object]], most: int
 ) -> dict[str, Any]:
     """The replies to requests, given by name with their keys, that all come while the engine is busy."""
     replies: dict[str, Any] = {}
     async with anyio.create_task_group() as clients, queue.turn():
-        for name, (request, key) in asked.items():
-            clients.start_soon(collect, replies, name, lambda r=request, k=key: together.finish(r, k, most, never))
-        while queue.taken <= len(asked):
+        for name, (request, key) in requests.items():
+            clients.start_soon(collect, replies, name, lambda r=request, k=key: batching.finish(r, k, most, never))
+        while queue.requests <= len(requests):
             await anyio.sleep(0.005)
     return replies
 
 
 def test_those_with_equal_keys_share_a_batch_up_to_the_most() -> None:
-    work, queue = Noted(), WorkQueue(Limits(at_once=1))
-    together = Together(queue, work.alone, work.batch)
+    work, queue = Work(), WorkQueue(Limits(at_once=1))
+    batching = Batching(queue, work.alone, work.batch)
     asked = {name: (name, name in "xy") for name in "abcxdye"}
-    replies = anyio.run(ask_while_busy, queue, together, asked, 4)
+    replies = anyio.run(ask_while_busy, queue, batching, asked, 4)
     assert replies == {name: name.upper() for name in "abcxdye"}
     assert sorted(work.sizes) == [1, 2, 4]
-    assert queue.taken == 0
+    assert queue.requests == 0
 
 
-def test_an_error_is_told_to_the_one_who_caused_it() -> None:
-    work, queue = Noted(), WorkQueue(Limits(at_once=1))
+def test_an_error_reaches_the_client_that_caused_it() -> None:
+    work, queue = Work(), WorkQueue(Limits(at_once=1))
     asked = {name: (name, 0) for name in ("a", "b.", "c")}
-    replies = anyio.run(ask_while_busy, queue, Together(queue, work.alone, work.batch), asked, 4)
+    replies = anyio.run(ask_while_busy, queue, Batching(queue, work.alone, work.batch), asked, 4)
     assert (replies["a"], replies["c"]) == ("A", "C")
     assert isinstance(replies["b."], Cod3sError)
     assert work.sizes == [3, 1, 1, 1]
 
 
 def test_a_client_that_leaves_takes_nothing_from_the_others() -> None:
-    work, queue = Noted(), WorkQueue(Limits(at_once=1))
-    together = Together(queue, work.alone, work.batch)
+    work, queue = Work(), WorkQueue(Limits(at_once=1))
+    batching = Batching(queue, work.alone, work.batch)
 
     async def leave_and_stay() -> dict[str, Any]:
         replies: dict[str, Any] = {}
@@ -101,11 +101,11 @@ def test_a_client_that_leaves_takes_nothing_from_the_others() -> None:
 
         async with anyio.create_task_group() as clients, queue.turn():
             for name, receive in (("early", gone), ("stays", never), ("also", never)):
-                clients.start_soon(collect, replies, name, lambda n=name, r=receive: together.finish(n, 0, 4, r))
-            while queue.taken < 4:
+                clients.start_soon(collect, replies, name, lambda n=name, r=receive: batching.finish(n, 0, 4, r))
+            while queue.requests < 4:
                 await anyio.sleep(0.005)
             left.set()
-            while queue.taken == 4:
+            while queue.requests == 4:
                 await anyio.sleep(0.005)
         return replies
 
@@ -114,13 +114,13 @@ def test_a_client_that_leaves_takes_nothing_from_the_others() -> None:
 
 
 def test_each_has_its_time_limit() -> None:
-    work, queue = Noted(), WorkQueue(Limits(at_once=1, seconds=0.3))
+    work, queue = Work(), WorkQueue(Limits(at_once=1, seconds=0.3))
     work.let_go.clear()
     threading.Timer(0.8, work.let_go.set).start()
     asked = {name: (name, 0) for name in "ab"}
-    replies = anyio.run(ask_while_busy, queue, Together(queue, work.alone, work.batch), asked, 4)
+    replies = anyio.run(ask_while_busy, queue, Batching(queue, work.alone, work.batch), asked, 4)
     assert [error.status for error in replies.values() if isinstance(error, RefusedError)] == [504, 504]
-    assert queue.taken == 0
+    assert queue.requests == 0
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +132,15 @@ def test_a_real_batch_gives_the_answers_that_each_gets_alone(generator: Generato
     explorer, queue = Explorer(generator, Limits()), WorkQueue(Limits(at_once=1))
     batches: list[int] = []
 
-    def batch(asked: Sequence[GenerateRequest]) -> list[AnswerSet]:
-        batches.append(len(asked))
-        return explorer.answer_all(asked)
+    def batch(requests: Sequence[Any]) -> list[AnswerSet]:
+        batches.append(len(requests))
+        return explorer.answer_all(requests)
 
-    together: Together[GenerateRequest, Any] = Together(queue, explorer.answer, batch)
-    requests = {text: GenerateRequest(text=text, relation="effect", **QUICK) for text in SOURCES}
+    batching: Batching[Any, Any] = Batching(queue, explorer.answer, batch)
+    body = generate_request(Limits(), generator.facts)
+    requests = {text: body(text=text, relation="effect", **QUICK) for text in SOURCES}
     asked = {text: (request, explorer.settings_key(request)) for text, request in requests.items()}
-    replies = anyio.run(ask_while_busy, queue, together, asked, 4)
+    replies = anyio.run(ask_while_busy, queue, batching, asked, 4)
     assert batches == [len(SOURCES)]
     for text, request in requests.items():
         *_, alone = explorer.answer(request)
@@ -151,11 +152,11 @@ def test_a_real_batch_gives_the_answers_that_each_gets_alone(generator: Generato
         )
 
 
-def test_keys_are_equal_where_requests_can_be_decoded_together(generator: Generator) -> None:
-    explorer = Explorer(generator, Limits())
+def test_keys_are_equal_where_requests_can_be_decoded_batching(generator: Generator) -> None:
+    explorer, body = Explorer(generator, Limits()), generate_request(Limits(), generator.facts)
 
     def key(text: str, **more: Any) -> object:
-        return explorer.settings_key(GenerateRequest(**{"text": text, "relation": "effect", **more}))
+        return explorer.settings_key(body(**{"text": text, "relation": "effect", **more}))
 
     assert key("it rained") == key("it snowed", beam=8)
     assert key("it rained") != key("it rained", beam=9)

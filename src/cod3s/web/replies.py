@@ -29,7 +29,7 @@ class BinReply:
     count: int
     medoid: str
     samples: tuple[str, ...]
-    neighbours: tuple[NearBin, ...]
+    neighbors: tuple[NearBin, ...]
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,9 @@ class Info:
 
     name: str
     version: str
-    licence: str
     bits: int
     encoder: str
     critic: bool
-    medoids: str
     relations: tuple[Relation, ...]
     systems: tuple[str, ...]
     limits: dict[str, int | float]
@@ -68,7 +66,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Health:
-    """The server is up; `taken` requests are running or waiting."""
+    """The server is up, with so many requests running or waiting."""
 
     status: str
-    taken: int
+    requests: int

@@ -167,8 +167,8 @@ def ask_api(site: str, path: str, body: dict[str, object] | None = None) -> Any:
 # Answers
 
 
-def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit: Open, embedded_site: str) -> None:
-    watched = visit(base=embedded_site)
+def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit: Open, site: str) -> None:
+    watched = visit()
     watched.page.add_init_script(
         """window.counts = [];
         new MutationObserver(() => window.counts.push([
@@ -177,17 +177,14 @@ def test_answers_arrive_one_after_the_other_and_end_as_the_api_gives_them(visit:
     )
     watched.run(k=5)
     counts = [tuple(pair) for pair in watched.page.evaluate("window.counts")]
-    assert any(cards and not filled for cards, filled in counts), (
-        "bins are announced before their answers are there"
-    )
+    assert any(cards == 5 and filled < 5 for cards, filled in counts), "bins are announced before their answers"
     assert all(filled <= cards <= 5 for cards, filled in counts)
-    assert any(0 < filled < 5 for _, filled in counts)
-    record = ask_api(embedded_site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 5})
+    record = ask_api(site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 5})
     assert watched.texts() == [answer["text"] for answer in record["answers"]]
     assert watched.page.locator("#map .mark").count() == 5
 
 
-def test_a_wait_says_what_is_done_and_for_how_long(visit: Open, embedded_site: str) -> None:
+def test_a_wait_names_the_stage_and_counts_the_seconds(visit: Open, embedded_site: str) -> None:
     watched = visit(base=embedded_site)
     watched.page.add_init_script(
         """window.said = [];
@@ -196,7 +193,9 @@ def test_a_wait_says_what_is_done_and_for_how_long(visit: Open, embedded_site: s
         )).observe(document, {childList: true, subtree: true});"""
     )
     watched.run(k=2)
-    assert ["inferring bins, writing, judging…", "0 s"] in watched.page.evaluate("window.said")
+    said = watched.page.evaluate("window.said")
+    assert ["waiting for a turn…", "0 s"] in said
+    assert any(re.match(r"(?!waiting).+…$", progress or "") for progress, _ in said)
     assert watched.page.locator("#progress").text_content() == "2 answers"
     assert watched.page.locator("#elapsed").text_content() == ""
     watched.page.get_by_role("button", name="the baker overslept").click()
@@ -283,12 +282,12 @@ def test_a_click_on_the_map_asks_for_that_bin(visit: Open, site: str) -> None:
     bins = ask_api(site, "/api/map?relation=effect")["bins"]
     wanted = max(bins, key=lambda one: one["x"] - abs(one["y"] - 0.5))  # a dot at the rim, away from the marks
     click_dot(watched, wanted)
-    watched.page.wait_for_selector(".bin.asked .text")
+    watched.page.wait_for_selector(".bin.picked .text")
     watched.finished()
     assert watched.signatures()[-1] == wanted["signature"]
     body = {"text": SOURCE, "relation": "effect", "k": 1, "signatures": [wanted["signature"]]}
     assert watched.texts()[-1] == ask_api(site, "/api/generate", body)["answers"][0]["text"]
-    assert "asked for" in watched.page.locator(".bin.asked").text_content()
+    assert "picked" in watched.page.locator(".bin.picked").text_content()
     assert wanted["signature"] in watched.page.url
 
 
@@ -316,21 +315,19 @@ def test_a_dot_without_a_sentence_asks_for_the_sentence_first(visit: Open, site:
 def test_everything_can_be_done_by_keyboard(visit: Open) -> None:
     watched = visit()
     watched.open(k=2)
-    watched.page.wait_for_selector("#relations input", state="attached")
     press = watched.page.keyboard.press
-    press("Tab")
-    assert watched.page.evaluate("document.activeElement.className") == "skip"
-    tab_to(watched, "#text")
+    watched.page.wait_for_function("document.activeElement.id === 'text'")
     watched.page.keyboard.type(SOURCE)
     press("Enter")
     watched.finished()
     tab_to(watched, "[data-action=nearby]")
+    assert watched.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     press("Enter")
-    watched.page.wait_for_selector(".neighbour")
-    tab_to(watched, ".neighbour")
+    watched.page.wait_for_selector(".neighbor")
+    tab_to(watched, ".neighbor")
     wanted = watched.page.evaluate("document.activeElement.dataset.action")
     press("Enter")
-    watched.page.wait_for_selector(f'.bin.asked[data-signature="{wanted}"] .text')
+    watched.page.wait_for_selector(f'.bin.picked[data-signature="{wanted}"] .text')
     watched.finished()
     tab_to(watched, "#map")
     press("ArrowRight")
@@ -347,32 +344,6 @@ def tab_to(watched: Watched, selector: str, most: int = 60) -> None:
     raise AssertionError(f"{selector} is not reached by the tab key")
 
 
-# The comparison
-
-
-def test_the_comparison_counts_the_distinct_answers_of_both(visit: Open, site: str) -> None:
-    watched = visit()
-    watched.run(k=4, compare=1)
-    found = ask_api(site, "/api/compare", {"text": SOURCE, "relation": "effect", "k": 4})
-    for system, column in (("cod3s", "#verdict-cod3s"), ("s2s", "#verdict-s2s")):
-        says = watched.page.locator(column).text_content()
-        assert re.findall(r"\d+", says) == [str(found["distinct"][system]), str(len(found[system]["answers"]))]
-    plain = watched.page.locator("#plain-answers .text").all_text_contents()
-    assert plain == [answer["text"] for answer in found["s2s"]["answers"]]
-
-
-def test_the_switch_compares_what_is_there_and_asks_for_no_answer_again(visit: Open) -> None:
-    watched = visit()
-    watched.run(k=2)
-    watched.page.locator("#compare").check()
-    watched.page.wait_for_selector("#verdict-s2s:visible")
-    assert len([url for url in watched.asked if url.endswith("/api/stream")]) == 1
-    assert "compare=1" in watched.page.url
-    watched.page.locator("#compare").uncheck()
-    assert watched.page.locator("#plain").is_hidden()
-    assert watched.page.locator("#verdict-cod3s").is_hidden()
-
-
 # Taking along
 
 
@@ -380,12 +351,12 @@ def test_a_link_brings_everything_back(visit: Open) -> None:
     first = visit()
     first.run(k=3, min_hamming=1, sentence_weight=1, search="sample", seed=7)
     first.page.locator("[data-action=nearby]").first.click()
-    first.page.locator(".neighbour").first.click()
-    first.page.wait_for_selector(".bin.asked .text")
+    first.page.locator(".neighbor").first.click()
+    first.page.wait_for_selector(".bin.picked .text")
     first.finished()
     second = visit()
     second.page.goto(first.page.url)
-    second.page.wait_for_selector(".bin.asked .text")
+    second.page.wait_for_selector(".bin.picked .text")
     second.finished()
     assert second.texts() == first.texts()
     assert second.signatures() == first.signatures()
@@ -401,7 +372,7 @@ def test_a_link_brings_everything_back(visit: Open) -> None:
         ("k=-3", "k", "1"),  # below it
         ("k=abc", "k", "10"),  # no number: as on a fresh page
         ("min_hamming=", "min_hamming", "2"),  # nothing at all
-        ("relation=nothing&ask=01x,0101", "k", "10"),  # an unknown relation, signatures that are none
+        ("relation=nothing&bins=01x,0101", "k", "10"),  # an unknown relation, signatures that are none
     ],
 )
 def test_a_wrong_link_does_no_harm(visit: Open, link: str, control: str, value: str) -> None:
@@ -420,6 +391,12 @@ def test_exports_hold_every_answer(visit: Open) -> None:
     rows = list(csv.DictReader(downloaded(watched, "#export-csv").splitlines()))
     assert [row["text"] for row in rows] == watched.texts()
     assert [row["signature"] for row in rows] == watched.signatures()
+    cards = watched.page.locator("#answers .bin").all()
+    for row, card in zip(rows, cards, strict=True):
+        shown = card.text_content()
+        assert f"{row['count']} training sentence" in shown
+        assert row["caption"] in shown
+        assert row["plausibility"] or f"{float(row['score']):.2f}".replace("-", "−") in shown
 
 
 def downloaded(watched: Watched, button: str) -> str:
@@ -548,11 +525,52 @@ def test_a_cell_that_a_spreadsheet_would_run_is_quoted(visit: Open) -> None:
 def test_an_empty_result_says_the_way_out(visit: Open) -> None:
     watched = visit()
     record = {"source": SOURCE, "relation": "effect", "answers": [], "remarks": ["2 of 2 bins had no sentence"]}
-    body = json.dumps({"event": "done", "record": record})
-    watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=body))
+    signatures = [{"signature": "0" * 8, "count": 1, "medoid": ""}]
+    events = [{"event": "signatures", "signatures": signatures}, {"event": "done", "record": record}]
+    watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=as_stream(events)))
     watched.open(text=SOURCE)
-    watched.page.get_by_text("No bin gave a sentence").wait_for()
+    watched.page.get_by_text("There is no answer to show").wait_for()
     assert watched.page.locator("#remarks").text_content() == "2 of 2 bins had no sentence"
+
+
+def test_remarks_are_shown_calmly_and_name_the_controls_of_the_page(visit: Open) -> None:
+    watched = visit()
+    calm = "this sentence is about somebody who suffers, so nothing was written; `--sensitive` gives answers"
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        (
+            {"remark": calm, "remarks": []},
+            "#nothing",
+            "“Answer sensitive sentences” in the settings gives answers",
+        ),
+        (
+            {"remarks": ["left out 2 implausible answers; `cod3s generate --all`, or drop=False, shows them"]},
+            "#remarks",
+            "left out 2 implausible answers; “Show doubtful answers” in the settings shows them",
+        ),
+    ]
+    for number, (more, place, words) in enumerate(cases):
+        done = {"event": "done", "record": {"source": SOURCE, "relation": "effect", "answers": [], **more}}
+        body = as_stream([done])
+        watched.page.route("**/api/stream", lambda route, _, body=body: route.fulfill(status=200, body=body))
+        watched.open(text=SOURCE, k=number + 1)
+        watched.page.wait_for_selector("#find:visible")
+        watched.page.locator(place).get_by_text(words).wait_for()
+        assert watched.page.locator("#notice").is_hidden()
+        assert watched.page.get_by_text("There is no answer to show").count() == 0
+
+
+def test_doubtful_answers_can_be_shown(visit: Open, site: str) -> None:
+    watched = visit()
+    watched.run(k=2)
+    watched.page.get_by_label("Show doubtful answers").check()
+    watched.page.wait_for_url("**drop=false**")
+    watched.finished()
+    assert watched.texts() == [
+        answer["text"]
+        for answer in ask_api(
+            site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 2, "drop": False}
+        )["answers"]
+    ]
 
 
 # For everybody
@@ -560,10 +578,10 @@ def test_an_empty_result_says_the_way_out(visit: Open) -> None:
 
 def test_a_phone_has_no_sideways_scroll(visit: Open) -> None:
     watched = visit(**PHONE)
-    watched.run(k=1, compare=1)
+    watched.run(k=1)
     watched.page.locator("#settings summary").click()
     watched.page.locator("[data-action=nearby]").first.click()
-    watched.page.wait_for_selector(".neighbour")
+    watched.page.wait_for_selector(".neighbor")
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert watched.page.evaluate(TOO_SMALL) == []
 
@@ -584,9 +602,9 @@ def test_a_finger_sees_a_dot_before_it_asks(visit: Open) -> None:
     plane = watched.page.locator("#map")
     plane.tap(position={"x": 200, "y": 150})
     assert "Tap again" in watched.page.locator("#map .tip").text_content()
-    assert watched.page.locator(".bin.asked").count() == 0
+    assert watched.page.locator(".bin.picked").count() == 0
     plane.tap(position={"x": 200, "y": 150})
-    watched.page.wait_for_selector(".bin.asked")
+    watched.page.wait_for_selector(".bin.picked")
 
 
 # Controls smaller than 24 pixels are hard to hit (WCAG 2.2, 2.5.8).
@@ -600,13 +618,13 @@ CONTROLS = {"button", "link", "textbox", "slider", "radio", "checkbox", "switch"
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_control_has_a_name_and_every_text_stands_out(visit: Open, scheme: str) -> None:
     watched = visit(color_scheme=scheme)
-    watched.run(k=2, search="sample", compare=1)
+    watched.run(k=2, search="sample")
     watched.page.locator("[data-action=nearby]").first.click()
-    watched.page.locator(".neighbour").first.click()
-    watched.page.wait_for_selector(".bin.asked .text")
+    watched.page.locator(".neighbor").first.click()
+    watched.page.wait_for_selector(".bin.picked .text")
     watched.finished()
     watched.page.route("**/api/stream", lambda route: route.fulfill(status=200, body=""))
-    watched.page.locator(".neighbour").nth(1).click()
+    watched.page.locator(".neighbor").nth(1).click()
     watched.page.locator("#again").wait_for()
     session = watched.page.context.new_cdp_session(watched.page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
