@@ -22,7 +22,7 @@ from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.rerank import need_backward
 from cod3s.decode.sentences import rerank_candidates, write_candidates
 from cod3s.decode.signatures import find_signatures, keep_signatures_apart, rank_signatures
-from cod3s.model.convert import convert_transformer
+from cod3s.model.convert import convert_marian
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
@@ -129,7 +129,7 @@ def make_random_models(folder: Path, shape: str) -> RandomModels:
         for quantization in ("int8", "float32")
     }
     vocabulary = open_vocabulary(pieces, bundles["int8"])
-    reader = open_reader(SHAPES[shape], vocabulary, Path())
+    reader = open_reader(SHAPES[shape], vocabulary)
     models: dict[str, Any] = {}
     for number, name in enumerate(NAMES):
         models[name] = build_transformer(SHAPES[shape], vocabulary, seed=SEED + number).eval()
@@ -138,8 +138,7 @@ def make_random_models(folder: Path, shape: str) -> RandomModels:
         for name in NAMES:
             model = folder / quantization / "models" / name
             model.mkdir(parents=True)
-            tokens = {"source_tokens": reader.tokens, "target_tokens": vocabulary.tokens}
-            convert_transformer(folder / "torch" / name, model, quantization=quantization, **tokens)
+            convert_marian(folder / "torch" / name, model, vocabulary.tokens, quantization=quantization)
         (folder / quantization / "tokens.model").write_bytes(pieces.read_bytes())
         write_facts(folder / quantization, facts)
     return RandomModels(models, vocabulary, reader)

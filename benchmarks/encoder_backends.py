@@ -22,8 +22,10 @@ from tokenizers import Tokenizer
 from transformers import AutoModel
 
 from cod3s.encode import load_encoder
+from cod3s.encode.bert import save_bert_engine
 from cod3s.encode.protocol import length_sorted_batches, unit
-from cod3s.encode.weights import convert_encoder, minilm_folder
+from cod3s.encode.weights import minilm_folder, read_weights
+from cod3s.io.disk import read_json
 from cod3s.signatures import random_code
 
 ROUNDS = 5
@@ -111,7 +113,8 @@ def engine_forward(folder: Path, compute_type: str, inter: int, intra: int) -> F
 
 def backends(folder: Path) -> dict[str, Backend]:
     (folder / "engine").mkdir()
-    convert_encoder(minilm_folder(), folder / "engine")
+    config = read_json(minilm_folder() / "config.json")
+    save_bert_engine(read_weights(minilm_folder()), config, folder / "engine")
     made: dict[str, Backend] = {}
     for inter, intra in ((1, 2), (2, 1)):
         for batch_tokens in (512, 2048, 8192):

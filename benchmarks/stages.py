@@ -24,7 +24,6 @@ from reading import Asked, read_asked
 
 from cod3s.decode.generator import Generator, load
 from cod3s.encode import Vectors
-from cod3s.model.parts import joined_parts
 
 SOURCES = (
     ("the power went out during dinner", "effect"),
@@ -145,8 +144,7 @@ def measure(generator: Generator, costs: Costs, sources: Sequence[Asked]) -> Cos
 def opened(bundle: Path | None) -> Generator:
     """The generator, after a table of what opening its parts and a first source took."""
     steps: dict[str, Callable[[Generator], object]] = {
-        "unpack the weights": lambda generator: joined_parts(generator.folder / "models" / "shared"),
-        "unpack them and open the language model": lambda generator: generator.models.sentence(SOURCES[0][1]),
+        "open the language model": lambda generator: generator.models.sentence(SOURCES[0][1]),
         "open the encoder and the critic": lambda generator: generator.judge,
         "first source": lambda generator: generator.generate(*SOURCES[0]),
         "the same source again": lambda generator: generator.generate(*SOURCES[0]),

@@ -173,7 +173,7 @@ def test_the_command_learns_from_answers_and_says_what_it_learned(
     assert "--force" in again.stderr
     shown = here("associate", "bundle", "--answers", "answers.tsv", "--force")
     assert "by the association" in shown.stdout
-    assert here("info", "bundle").returncode == 0
+    assert here("bundle", "info", "bundle").returncode == 0
     asked = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "--signature-search", "head", "-k", "2")
     assert "the baker" in asked.stdout
 

@@ -14,16 +14,15 @@ import pytest
 
 from cod3s import load
 from cod3s.bundle import open_vocabulary, read_facts
+from cod3s.bundle.export import export
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.decode_config import DecodeConfig
-from cod3s.errors import BundleError, Cod3sError, UsageError
-from cod3s.export.bundle_writer import export
+from cod3s.errors import Cod3sError, UsageError
 from cod3s.io.disk import read_json
 from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import Draws, Request
-from cod3s.model.parts import joined_parts, split_weights
 from cod3s.model.reader import connective_pieces, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.shape import SHAPES
@@ -109,7 +108,7 @@ def vocabulary(trained: Trained) -> Vocabulary:
 
 @pytest.fixture(scope="module")
 def engine(trained: Trained, vocabulary: Vocabulary) -> CausalEngine:
-    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    reader = open_reader(SHAPES["causal"], vocabulary, TEMPLATE)
     readers = {vocabulary.id(tag("effect", role)): reader for role in ("plain", "sentence", "inverse")}
     return CausalEngine(trained.bundle / "models" / "shared", readers, vocabulary, positions=128, threads=1)
 
@@ -130,7 +129,7 @@ def test_the_engine_scores_as_torch_does(trained: Trained, vocabulary: Vocabular
     model = AutoModelForCausalLM.from_pretrained(trained.run / "shared" / "model").eval()
     asked = request(vocabulary, "plain", SOURCES[0])
     text = vocabulary.encode_text("the baker slept in the garden at home")
-    prompt = [*open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE).read(SOURCES[0]), asked.prefix[0]]
+    prompt = [*open_reader(SHAPES["causal"], vocabulary, TEMPLATE).read(SOURCES[0]), asked.prefix[0]]
     row = torch.tensor([[*prompt, *text, vocabulary.end]])
     with torch.no_grad():
         log_probs = model(row).logits.log_softmax(-1)[0, :-1].gather(1, row[0, 1:, None])[:, 0]
@@ -157,7 +156,7 @@ def test_a_batch_of_one_equals_a_batch_of_many(vocabulary: Vocabulary, engine: C
 
 
 def test_a_score_in_int8_does_not_depend_on_its_neighbours(trained: Trained, vocabulary: Vocabulary) -> None:
-    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    reader = open_reader(SHAPES["causal"], vocabulary, TEMPLATE)
     readers = {vocabulary.id(tag("effect", "plain")): reader}
     engine = CausalEngine(
         trained.bundle / "models" / "shared", readers, vocabulary, positions=128, threads=1, compute="int8"
@@ -171,7 +170,7 @@ def test_a_score_in_int8_does_not_depend_on_its_neighbours(trained: Trained, voc
 
 def test_two_workers_give_what_one_gives(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
     """Prompts of several lengths, some alone with theirs: the workers take them in any order."""
-    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    reader = open_reader(SHAPES["causal"], vocabulary, TEMPLATE)
     readers = {vocabulary.id(tag("effect", role)): reader for role in ("plain", "sentence", "inverse")}
     folder = trained.bundle / "models" / "shared"
     two = CausalEngine(folder, readers, vocabulary, positions=128, threads=2)
@@ -236,7 +235,7 @@ def test_streamed_answers_end_with_the_whole_set(trained: Trained) -> None:
 def test_a_long_source_is_cut_with_a_remark_and_keeps_its_connective(
     trained: Trained, vocabulary: Vocabulary
 ) -> None:
-    reader = open_reader(SHAPES["causal"], vocabulary, Path(), TEMPLATE)
+    reader = open_reader(SHAPES["causal"], vocabulary, TEMPLATE)
     long = " ".join(["the baker lost the key"] * 40)
     assert reader.read(long)[-1] == vocabulary.encode_text("x,")[-1]
     answers = load(trained.bundle, threads=1).generate(long, "effect", 1, options=DecodeConfig(beam=2))
@@ -285,25 +284,6 @@ def test_torch_weights_are_not_exported_for_systems_that_cannot_use_them(trained
     with pytest.raises(UsageError, match="torch weights of a language model"):
         export(trained.run, tmp_path / "bundle", with_torch=True)
     assert not (tmp_path / "bundle").exists()
-
-
-def test_weights_in_parts_open_like_whole_ones(trained: Trained, tmp_path: Path) -> None:
-    folder = tmp_path / "bundle"
-    shutil.copytree(trained.bundle, folder)
-    model = folder / "models" / "shared"
-    (model / "model.bin").write_bytes((joined_parts(model) or {})["model.bin"])
-    split_weights(model, limit=20_000)
-    assert len(list(model.glob("model.bin.*"))) > 3
-    facts = json.loads((folder / "bundle.json").read_text())
-    facts["files"] = {}
-    (folder / "bundle.json").write_text(json.dumps(facts))
-    wanted = load(trained.bundle, threads=1).generate(SOURCES[0], "effect", 2)
-    assert load(folder, threads=1).generate(SOURCES[0], "effect", 2).answers == wanted.answers
-    whole = (model / "model.bin.1").read_bytes()
-    for damaged in (b"", whole[:-9], whole[:100] + whole[110:]):
-        (model / "model.bin.1").write_bytes(damaged)
-        with pytest.raises(BundleError, match=r"model\.bin\.1 is missing or damaged"):
-            load(folder).generate(SOURCES[0], "effect", 2)
 
 
 def test_a_bundle_can_be_trained_further(trained: Trained, tmp_path: Path) -> None:
@@ -374,24 +354,3 @@ def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
     (tmp_path / "words" / "tokenizer.json").write_text(json.dumps(words))
     with pytest.raises(Cod3sError, match="not byte-level"):
         trim_byte_pieces(tmp_path / "words", ["the baker"], pieces, 400)
-
-
-@pytest.mark.parametrize("compressed", [True, False], ids=["compressed", "plain"])
-def test_parts_are_joined_and_a_wrong_size_in_the_index_is_refused(tmp_path: Path, compressed: bool) -> None:
-    weights = np.random.default_rng(1).integers(0, 20, 500_000, np.uint8).tobytes()
-    (tmp_path / "model.bin").write_bytes(weights)
-    (tmp_path / "config.json").write_text("{}")
-    split_weights(tmp_path, limit=200_000)
-    index = tmp_path / "model.bin.json"
-    if not compressed:
-        for number in range(3):
-            (tmp_path / f"model.bin.{number}").write_bytes(weights[number * 200_000 : (number + 1) * 200_000])
-        index.write_text(json.dumps({"parts": [200_000, 200_000, 100_000]}))
-    assert joined_parts(tmp_path) == {"model.bin": weights, "config.json": b"{}"}
-    content = read_json(index)
-    for size in (199_999, 200_001, 2**31, 2**70):
-        index.write_text(json.dumps({**content, "parts": [200_000, size, 100_000]}))
-        with pytest.raises(BundleError, match=r"model\.bin\.1 is missing or damaged"):
-            joined_parts(tmp_path)
-    index.write_text(json.dumps({"compressed": compressed, "parts": []}))
-    assert joined_parts(tmp_path) == {"model.bin": b"", "config.json": b"{}"}

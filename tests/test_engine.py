@@ -46,7 +46,7 @@ def torch_beams(
     import torch
 
     words = models.vocabulary
-    read = open_reader(SHAPES["tiny"], words, Path()).read(request.source or "")
+    read = open_reader(SHAPES["tiny"], words).read(request.source or "")
     with torch.no_grad():
         found = torch_model.generate(
             input_ids=torch.tensor([read]),
@@ -207,7 +207,7 @@ def test_weights_are_what_torch_gives_among_the_tokens(models: BundleModels, tor
     tokens = list(range(words.first_signature, len(words)))
     requests = [model.request(source, given[:length]) for source in SOURCES for length in (0, 1, 2)]
     weights = model.engine.weigh(requests, tokens)
-    reader = open_reader(SHAPES["tiny"], words, Path())
+    reader = open_reader(SHAPES["tiny"], words)
     for request, row in zip(requests, weights, strict=True):
         with torch.no_grad():
             inputs = {"input_ids": [reader.read(request.source or "")], "decoder_input_ids": [request.prefix]}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cod3s.bundle import open_vocabulary
+from cod3s.bundle.export import export
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.export.bundle_writer import export
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.vocabulary import Vocabulary
@@ -76,7 +76,7 @@ def exported(run: Path, bundle: Path, quantization: str) -> Exported:
 
     facts = export(run, bundle, quantization=quantization)
     words = open_vocabulary(bundle / "tokens.model", facts)
-    reader = open_reader(SHAPES[facts.shape], words, bundle / "source.json")
+    reader = open_reader(SHAPES[facts.shape], words)
     model = AutoModelForSeq2SeqLM.from_pretrained(run / "shared" / "model").eval()
     return Exported(bundle, model, words, reader)
 

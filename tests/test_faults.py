@@ -137,7 +137,7 @@ def test_every_command_that_writes_a_folder_refuses_a_second_run(tiny_bundle: Ti
     runs = [
         ["prepare", str(tiny_bundle.run.parent / "pairs.tsv"), "--encoder", "none"],
         ["train", str(corpus), "--preset", "tiny"],
-        ["export", str(tiny_bundle.run)],
+        ["bundle", "export", str(tiny_bundle.run)],
         ["evaluate", str(data), *small, "--systems", "s2s"],
         ["sweep", str(data), *small],
         ["generate", "effect", "it rained", "--bundle", str(tiny_bundle.small)],

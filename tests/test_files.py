@@ -78,7 +78,7 @@ def test_export_spares_a_folder_of_another_kind(here: Run, tiny_bundle: TinyBund
     (tmp_path / "run").symlink_to(tiny_bundle.run)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("ten years")
-    done = here("export", "run", "-o", "mine")
+    done = here("bundle", "export", "run", "-o", "mine")
     assert done.returncode != 0
     assert "no bundle.json" in done.stderr.replace("\n", " ")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "ten years"

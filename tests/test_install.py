@@ -69,7 +69,7 @@ def test_the_base_install_gives_ten_answers(base: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_path: Path) -> None:
-    done = run(base / "cod3s", "info", ".", cwd=tmp_path)
+    done = run(base / "cod3s", "bundle", "info", ".", cwd=tmp_path)
     assert done.returncode == 1
     assert "is not a bundle" in done.stderr
 
@@ -83,7 +83,7 @@ def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_pa
         (["sts", "sts.csv", "--encoder", "static"], "cod3s[evaluate]"),
         (["train", "corpus", "-o", "run"], "cod3s[train]"),
         (["evaluate", "data.tsv", "-o", "report"], "cod3s[evaluate]"),
-        (["export", "run", "-o", "bundle"], "cod3s[train]"),
+        (["bundle", "export", "run", "-o", "bundle"], "cod3s[train]"),
         (["bins", "build", "texts.zst", "-o", "bins", "--encoder", "static"], "cod3s[corpus]"),
     ],
 )

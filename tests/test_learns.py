@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cod3s import load
+from cod3s.bundle.export import export
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.export.bundle_writer import export
 from cod3s.train import PRESETS, train
 from cod3s.train.pairs import read_rows
 

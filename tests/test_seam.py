@@ -61,7 +61,7 @@ def test_a_hundred_pairs_of_your_own_become_a_bundle_that_generates(cod3s: Run, 
     manifest = json.loads((tmp_path / "corpus" / "manifest.json").read_text(encoding="utf-8"))
     assert all(facts["splits"]["dev"] for facts in manifest["relations"].values())
     done(cod3s, "train", "corpus", "-o", "run", "--preset", "tiny")
-    done(cod3s, "export", "run", "-o", "bundle")
+    done(cod3s, "bundle", "export", "run", "-o", "bundle")
     answers = done(cod3s, "generate", "effect", "the baker lost the keys", "--bundle", "bundle", "-k2", "--json")
     assert len(json.loads(answers)["answers"]) == 2
 

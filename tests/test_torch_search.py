@@ -11,13 +11,12 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cod3s.bundle.export import _write_torch
 from cod3s.decode.baselines.automaton import build_automata
 from cod3s.decode.baselines.constrained import constrained_beam_search
 from cod3s.decode.baselines.diverse import diverse_beam_search
 from cod3s.decode.baselines.torch_model import TorchModel, open_torch_model
-from cod3s.encode.weights import minilm_folder
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export.bundle_writer import _write_torch
 from cod3s.model.engine import Request
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import ROLES, tag
@@ -25,7 +24,6 @@ from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
-from earlier_bundles import build_earlier
 from made_sentences import made_sentences
 
 SOURCES = ["the baker missed the bus", "a dog barked", "she won", "the roof leaked all night long in the old barn"]
@@ -38,17 +36,14 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary(path, [tag("effect", role) for role in ROLES], SignatureTokens(16, 4, positional=True))
 
 
-@pytest.fixture(scope="module", params=["tiny", "warm"])
-def saved(
-    request: pytest.FixtureRequest, vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Reader]:
+@pytest.fixture(scope="module")
+def saved(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reader]:
     """A folder with a model of random weights as an exported bundle holds it, and its reader."""
-    folder = tmp_path_factory.mktemp(request.param)
-    shape = SHAPES[request.param]
-    model = build_earlier(vocabulary, seed=3) if shape.warm else build_transformer(shape, vocabulary, seed=3)
+    folder = tmp_path_factory.mktemp("saved")
+    model = build_transformer(SHAPES["tiny"], vocabulary, seed=3)
     model.save_pretrained(folder / "trained")
     _write_torch(folder / "trained", folder / "torch" / "shared")
-    return folder, open_reader(shape, vocabulary, minilm_folder() / "tokenizer.json")
+    return folder, open_reader(SHAPES["tiny"], vocabulary)
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cod3s.bundle.export import export
 from cod3s.decode.baselines.word_graph import open_word_graph
 from cod3s.decode.decode_config import DEFAULT
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import BundleError, Cod3sError
-from cod3s.export.bundle_writer import export
 from cod3s.text import words
 from conftest import Run
 from tiny_bundle import SOURCES, TinyBundle

@@ -16,11 +16,11 @@ import pytest
 import torch
 
 from cod3s.bundle import read_facts, verify
+from cod3s.bundle.export import export
 from cod3s.cli.train import train as command
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.errors import BundleError, Cod3sError, MissingExtraError, UsageError
-from cod3s.export.bundle_writer import export
 from cod3s.io.checked_records import parse_record
 from cod3s.model.roles import ROLES
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
@@ -325,17 +325,17 @@ def test_the_commands_go_from_corpus_to_bundle(corpus: Path, here: Run) -> None:
     options = ("--preset", "tiny", "--epochs", "1", "--roles", "plain,sentence", "--json")
     trained = here("train", corpus, "-o", "run", *options)
     assert json.loads(trained.stdout)["figures"]["shared"]["loss"] > 0, trained.stderr
-    exported = here("export", "run", "-o", "bundle", "--json")
+    exported = here("bundle", "export", "run", "-o", "bundle", "--json")
     assert json.loads(exported.stdout)["bytes"] > 100_000, exported.stderr
-    again = here("export", "run", "-o", "bundle")
+    again = here("bundle", "export", "run", "-o", "bundle")
     assert again.returncode == 1
     assert "bundle already exists" in again.stderr
     assert "--force" in again.stderr
-    assert here("export", "run", "-o", "bundle", "--force").returncode == 0
-    shown = json.loads(here("info", "bundle", "--json").stdout)
+    assert here("bundle", "export", "run", "-o", "bundle", "--force").returncode == 0
+    shown = json.loads(here("bundle", "info", "bundle", "--json").stdout)
     assert shown["checksums_hold"]
     assert shown["models"] == {"effect": {"plain": "shared", "sentence": "shared"}}
-    assert "16 bits of static" in here("info", "bundle").stdout
+    assert "16 bits of static" in here("bundle", "info", "bundle").stdout
     wrong = here("train", corpus, "-o", "other", "--preset", "smal")
     assert wrong.returncode == 2
     assert "did you mean 'small'?" in wrong.stderr

@@ -41,9 +41,9 @@ def grammar() -> str:
 
 def make_tiny_bundle(folder: Path) -> TinyBundle:
     """Train and export into `folder`."""
+    from cod3s.bundle.export import export
     from cod3s.corpus import prepare
     from cod3s.corpus.prepare_config import PrepareConfig
-    from cod3s.export.bundle_writer import export
     from cod3s.train import PRESETS, train
 
     (folder / "pairs.tsv").write_text(grammar())

@@ -8,11 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cod3s.bins import open_bins
 from cod3s.bundle import open_vocabulary, read_facts, verify
@@ -36,8 +33,6 @@ from cod3s.evaluate.outputs import read_outputs
 from cod3s.harvest.documents import read_pieces
 from cod3s.io.locations import locate
 from cod3s.io.tables import read_sentences
-from cod3s.model.adapter import Change, load_adapter, save_adapter
-from cod3s.model.parts import split_weights
 from cod3s.signatures import load_code, random_code
 from cod3s.signatures.signer import Signer
 from cod3s.study.exchange.incoming import check
@@ -60,10 +55,6 @@ COPA = b"""<?xml version="1.0" encoding="UTF-8"?>
 </copa-corpus>
 """
 _KNOWN = {cause: {"effect": [effect]} for cause, effect, _ in PAIRS[:20]}
-_CHANGES = [
-    Change(f"layer_{n}/ffn/linear_0", 0, np.eye(2, 8, dtype=np.float32), np.eye(6, 2, dtype=np.float32))
-    for n in range(3)
-]
 
 
 @dataclass(frozen=True)
@@ -176,21 +167,13 @@ def _bundle_readers(bundle: Path, scratch: Path) -> Iterable[Reader]:
     yield Reader("tokens.model", files, _read_pieces, ("tokens.model",))
     pieces = {**files, "tokens.model": _tokenizer(scratch, ("<unk>", "</s>", "<pad>"))}
     yield Reader("tokens.model as JSON", pieces, _read_pieces, ("tokens.model",))
-    warm = {**files, "source.json": _tokenizer(scratch, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"))}
-    warm["bundle.json"] = _with_checksums(warm, shape="warm")
-    yield Reader("source.json", warm, _open_models, ("source.json",))
     unchecked = {**files, "bundle.json": _with_facts(files["bundle.json"], files={})}
     yield Reader("engine without checksums", unchecked, _run, tuple(model))
-    parts = _in_parts(scratch / "parts", model)
-    yield Reader("engine in parts", parts, _join_parts, tuple(parts))
     critic = Critic(dict.fromkeys(FEATURES, 0.5), 0.1, 0.2, "static", {"pairs": 100})
     save_critic(scratch / "critic", critic)
     save_known(scratch / "known", _KNOWN, _static_signer())
     known = {path.name: path.read_bytes() for path in (scratch / "known").iterdir()}
     yield Reader("known answers", known, _recall)
-    save_adapter(scratch / "adapter.npz", _CHANGES)
-    adapter = (scratch / "adapter.npz").read_bytes()
-    yield Reader("adapter", {"adapter.npz": adapter}, lambda folder: load_adapter(folder / "adapter.npz"))
     yield Reader("critic.json", {"critic.json": (scratch / "critic/critic.json").read_bytes()}, load_critic)
 
 
@@ -205,22 +188,12 @@ def _open_bundle(folder: Path) -> None:
             bins.close()
 
 
-def _open_models(folder: Path) -> None:
-    open_models(folder, threads=1)
-
-
 def _run(folder: Path) -> None:
     """Open the engine, and search with what it opened."""
     models = open_models(folder, threads=1)
     for relation in models.facts.models:
         role = models.sentence(relation)
         role.engine.search([role.request("the baker lost the key")], beam=2, max_tokens=4)
-
-
-def _join_parts(folder: Path) -> None:
-    from cod3s.model.parts import joined_parts
-
-    joined_parts(folder)
 
 
 @cache
@@ -336,18 +309,3 @@ def _few_bins(scratch: Path, content: bytes) -> bytes:
 
 def _with_facts(facts: bytes, **changes: Any) -> bytes:
     return json.dumps({**json.loads(facts), **changes}).encode()
-
-
-def _with_checksums(files: Files, **changes: Any) -> bytes:
-    """The bundle.json of these files."""
-    sums = {name: sha256(content).hexdigest() for name, content in files.items() if name != "bundle.json"}
-    return _with_facts(files["bundle.json"], files=sums, **changes)
-
-
-def _in_parts(folder: Path, model: Files) -> Files:
-    """The engine's files as a large bundle keeps them."""
-    folder.mkdir(parents=True)
-    for name, content in model.items():
-        (folder / Path(name).name).write_bytes(content)
-    split_weights(folder, limit=50_000)
-    return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -173,9 +173,9 @@ def _write_shards(
 
 def _check_call(relation: str, sources: Sequence[str], input: Path | None, bundle: Path | None) -> None:
     """Fail early if the source or the relation was left out, or if they were swapped."""
-    from cod3s.bundle import default_bundle, read_facts
+    from cod3s.bundle import find_bundle, read_facts
 
-    facts = read_facts(bundle or default_bundle())
+    facts = read_facts(find_bundle(bundle))
     relations = [*facts.models]
     swapped = [source for source in sources if source in relations]
     missing = not sources and input is None

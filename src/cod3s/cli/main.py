@@ -13,6 +13,7 @@ from cod3s import __version__
 from cod3s.cli import (
     associate,
     bins,
+    bundle,
     critic,
     diversify,
     evaluate,
@@ -79,11 +80,9 @@ _COMMANDS: Commands = (
     ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
     ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
     ("train", train.train, "corpus/ -o run/ --max-minutes 30"),
-    ("export", train.export, "run/ -o bundle/ --quantization int8"),
     ("refine", refine.refine, "bundle/ --verdicts read.tsv -o refined/"),
     ("remember", remember.remember, "bundle/ answers.tsv"),
     ("associate", associate.associate, "bundle/ corpus/ --answers answers.tsv"),
-    ("info", train.info, "bundle/"),
     ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
     ("sweep", evaluate.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
 )
@@ -101,12 +100,18 @@ _JUDGE: Commands = (
     ("analyse", judge_results.analyse, "study/ -o report/"),
     ("simulate", judge_results.simulate, "study/ --raters 12 --noise 0.8"),
 )
+_BUNDLE: Commands = (
+    ("export", bundle.export, "run/ -o bundle/ --levels 63"),
+    ("info", bundle.info, "bundle/"),
+    ("push", bundle.push, "bundle/ USER/NAME"),
+)
 _CRITIC: Commands = (
     ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
     ("score", critic.score, "pairs.tsv --relation effect"),
     ("attach", critic.attach, "critic/ bundle/"),
 )
 _GROUPS = (
+    ("bundle", "Bundles: the folders that generation opens.", _BUNDLE),
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
     ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),

@@ -37,7 +37,10 @@ SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original
 CodeOption = Annotated[str, typer.Option(help="random, or the folder of a fitted code, such as corpus/code.")]
 ColumnOption = Annotated[str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
-BundleOption = Annotated[Path | None, typer.Option(help="A bundle folder; by default, the one in the package.")]
+BundleOption = Annotated[
+    Path | None,
+    typer.Option(help="A bundle's folder, or hf:USER/NAME@REVISION; by default, the one in the package."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 VerdictsOption = Annotated[
     list[Path] | None,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cod3s.bundle import NAME as BUNDLE
-from cod3s.bundle import read_facts, write_facts
+from cod3s.bundle import model_folder, read_facts, write_facts
 from cod3s.critic.answer_lessons import make_lessons
 from cod3s.critic.examples import ANSWERS, LabelledPair, contrasted_answers
 from cod3s.critic.fitting import area_under_curve
@@ -24,13 +24,16 @@ from cod3s.decode.models import BundleModels
 from cod3s.errors import Cod3sError, require
 from cod3s.io.disk import replaced_folder
 from cod3s.io.lock import sole_writer
-from cod3s.model.adapter import NAME, save_adapter, stored_changes
 from cod3s.model.causal import Adaptation, trained_only, with_lora
-from cod3s.model.restore import load_lora, lora_changes, restore_llama
+from cod3s.model.llama import save_causal_engine
+from cod3s.model.restore import restore_llama
 from cod3s.signatures.signer import Signer
 from cod3s.train.batches import TensorBatches
 from cod3s.train.loop import Report, fit
 from cod3s.train.validate import not_learning
+
+MODEL = "model"
+"""The folder of the refined model for the engine."""
 
 _SHARPNESS = 4.0  # of the logistic loss, per nat and token
 _SIGNATURE = 0.1  # how much the signature's log-probability counts
@@ -48,7 +51,7 @@ def refine(
     report: Report = lambda *_: None,
     clock: Callable[[], float],
 ) -> dict[str, float]:
-    """Write an adapter for the bundle's language model into `output`; the figures are those of unseen sources.
+    """Write the refined model for the engine into `output`/model; the figures are those of unseen sources.
 
     `loss` is what training lowers, `accuracy` the share of comparisons in which the accepted answer is likelier,
     `auc` the share of plausible and other answers that it judges in the right order.
@@ -82,12 +85,19 @@ def refine(
             report=report,
             pairs_per_batch=sum(map(len, learned)) / batches.per_epoch,
         )
-        save_adapter(output / NAME, list(lora_changes(model.base.get_base_model().model)))
+        merged = model.base.merge_and_unload().float()
+        save_causal_engine(
+            {name: tensor.numpy() for name, tensor in merged.state_dict().items()},
+            merged.config.to_dict(),
+            models.vocabulary.tokens,
+            output / MODEL,
+            levels=models.facts.levels,
+        )
     return figures
 
 
-def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) -> None:
-    """Write a copy of a bundle whose language model has the adapter in the folder `adapter`.
+def write_refined(bundle: Path, refined: Path, output: Path, *, judges: bool) -> None:
+    """Write a copy of a bundle with the language model that `refine` wrote into `refined`.
 
     `judges` says whether it has learned to judge answers.
     """
@@ -95,7 +105,8 @@ def write_refined(bundle: Path, adapter: Path, output: Path, *, judges: bool) ->
     (name,) = facts.model_names
     with replaced_folder(output, BUNDLE) as partial:
         shutil.copytree(bundle, partial, dirs_exist_ok=True)
-        shutil.copyfile(adapter / NAME, partial / "models" / name / NAME)
+        shutil.rmtree(partial / "models" / name)
+        shutil.copytree(refined / MODEL, partial / "models" / name)
         write_facts(partial, replace(facts, judges=facts.judges or judges))
 
 
@@ -117,27 +128,14 @@ def check_model(model: Any, batches: TensorBatches) -> dict[str, float]:
 
 
 def build_model(models: BundleModels, config: RefineConfig) -> Any:
-    """The bundle's language model with adapters; called with a batch of lessons, it gives their loss.
-
-    If the bundle was refined before, its adapter goes on learning, so it stays as small as it was.
-    """
+    """The bundle's language model with adapters; called with a batch of lessons, it gives their loss."""
     torch = require("torch", "train")
     torch.manual_seed(config.seed)
-    folder = models.folder / "models" / models.language_model()
-    base, earlier = restore_llama(folder, merged=False), stored_changes(folder)
+    base = restore_llama(model_folder(models.folder, models.language_model()))
     base.config.use_cache = False
     if config.first_layer >= base.config.num_hidden_layers:
         raise Cod3sError(f"the model has {base.config.num_hidden_layers} layers, so none is left to adapt")
-    rank = max([config.rank, *(len(change.down) for change in earlier)])
-    adapted = with_lora(base, Adaptation(rank, precision="bfloat16", first_layer=config.first_layer))
-    try:
-        load_lora(adapted.get_base_model().model, earlier)
-    except ValueError as error:
-        raise Cod3sError(
-            f"{models.label} was refined from a lower layer on: {error}",
-            hint="use the --first-layer that it was refined with",
-        ) from error
-
+    adapted = with_lora(base, Adaptation(config.rank, precision="bfloat16", first_layer=config.first_layer))
     yes, no = models.vocabulary.verdicts
 
     class RefinedModel(trained_only(torch)):  # type: ignore[misc]

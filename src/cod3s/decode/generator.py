@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import overload
 
-from cod3s.bundle import default_bundle, open_own_encoder
+from cod3s.bundle import find_bundle, open_own_encoder
 from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.models import AUTO, open_models
@@ -34,15 +34,14 @@ def load(
     compute: str = AUTO,
     remember: int = 0,
 ) -> "Generator":
-    """The generator of the bundle at `path`, or of the bundle that ships with the package.
+    """The generator of the bundle at `path` (a folder, or `hf:USER/NAME@REVISION`), or of the one in the package.
 
     `compute` is the number type of the engine: `float32`, `int8`, or `auto`, which is int8 for language models,
     where it is faster, and float32 for the small seq2seq models.
     `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up trying other settings on
     the same sources.
     """
-    folder = default_bundle() if path is None else Path(path)
-    return Generator(folder, encoder=encoder, threads=threads, compute=compute, remember=remember)
+    return Generator(find_bundle(path), encoder=encoder, threads=threads, compute=compute, remember=remember)
 
 
 class Generator:

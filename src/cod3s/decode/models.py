@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Protocol
 
 from cod3s.bins import BinsFile, open_bins
-from cod3s.bundle import BundleFacts, bins_path, open_vocabulary, read_facts, require_files, require_weights
+from cod3s.bundle import (
+    BundleFacts,
+    bins_path,
+    model_folder,
+    open_vocabulary,
+    read_facts,
+    require_files,
+    require_weights,
+)
 from cod3s.decode.association import load_association
 from cod3s.decode.known_answers import KnownAnswers, load_known
 from cod3s.encode import Vectors
@@ -217,16 +225,16 @@ def open_models(
     open_model: Callable[..., Engine]
     if shape.causal:
         readers = _prompt_readers(facts, vocabulary)
-        open_model = partial(CausalEngine, readers=readers, keep_files=remember > 0)
+        open_model = partial(CausalEngine, readers=readers)
     else:
-        open_model = partial(Seq2SeqEngine, reader=open_reader(shape, vocabulary, folder / "source.json"))
+        open_model = partial(Seq2SeqEngine, reader=open_reader(shape, vocabulary))
     if compute == AUTO:
         compute = "int8" if shape.causal else COMPUTE
 
     def open_engine(name: str) -> Engine:
         require_weights(folder, facts, name)
         engine = open_model(
-            folder=folder / "models" / name,
+            folder=model_folder(folder, name),
             vocabulary=vocabulary,
             positions=shape.max_tokens,
             threads=threads,
@@ -241,7 +249,7 @@ def _prompt_readers(facts: BundleFacts, vocabulary: Vocabulary) -> dict[int, Rea
     """How a language model reads a source, by the tag that follows it."""
     return {
         vocabulary.id(tag(relation, role)): open_reader(
-            SHAPES[facts.shape], vocabulary, Path(), facts.relations[relation]["template"]
+            SHAPES[facts.shape], vocabulary, facts.relations[relation]["template"]
         )
         for relation, roles in facts.models.items()
         for role in roles

@@ -4,7 +4,6 @@ The model is converted once, into the cache folder. In float32 it gives the same
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,15 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import read_engine_file, write_engine_file
+from cod3s.encode.bert import save_bert_engine
 from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
-from cod3s.encode.weights import DIM, MAX_TOKENS, NAME, SHA256, convert_encoder, minilm_folder, weights_file
-from cod3s.errors import EncoderError
+from cod3s.encode.weights import NAME, SHA256, minilm_folder, read_weights, weights_file
+from cod3s.errors import EncoderError, require
 from cod3s.io.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
-_INNER_TOKENS = {"bos_token": "[CLS]", "eos_token": "[SEP]", "unk_token": "[UNK]"}
 _BATCH_TOKENS = 512  # small batches stay in the processor's cache: measured in docs/measured/signatures.md
 
 
@@ -40,15 +38,18 @@ class FastEncoder:
         dim: int,
         max_tokens: int,
         compute_type: str = "float32",
-        files: dict[str, bytes] | None = None,
         threads: int | None = None,
     ) -> None:
-        """Open the engine's model in `folder`, or from `files` if given."""
         self.id, self.dim = id, dim
         self._tokenizer = _tokenizer(tokenizer, max_tokens)
         self._workers = threads or os.cpu_count() or 1
         options = {"compute_type": compute_type, "inter_threads": self._workers, "intra_threads": 1}
-        self._model = open_engine("Encoder", str(folder), files=files, **options)
+        try:
+            self._model = open_engine("Encoder", str(folder), **options)
+        except (RuntimeError, ValueError) as error:
+            raise EncoderError(
+                f"the encoder in {folder} cannot be opened: {error}", hint="copy or export its folder again"
+            ) from error
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(sentences))]
@@ -78,10 +79,8 @@ def open_engine(kind: str, folder: str, **options: Any) -> Any:
     would then use, too.
     """
     _choose_instructions()
-    import ctranslate2
-    from ctranslate2 import models
-
-    opened = getattr(models if kind == "Whisper" else ctranslate2, kind)
+    library = require("ctranslate2", "write")
+    opened = getattr(library.models if kind == "Whisper" else library, kind)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(opened, folder, **options).result()
 
@@ -121,35 +120,6 @@ def open_fast_encoder(folder: Path | None = None, compute_type: str = "float32")
     )
 
 
-def open_inner_encoder(folder: Path, tokenizer: Path, threads: int | None = None) -> FastEncoder:
-    """all-MiniLM-L6-v2, taken from a seq2seq model in `folder` that reads with it; only rounding differs.
-
-    So a bundle's answers can be signed even if the encoder itself is not installed.
-    """
-    return FastEncoder(
-        f"inner:{NAME}@{SHA256[:8]}",
-        folder,
-        tokenizer,
-        dim=DIM,
-        max_tokens=MAX_TOKENS,
-        files=_inner_files(folder),
-        threads=threads,
-    )
-
-
-def _inner_files(folder: Path) -> dict[str, bytes]:
-    """The files of an encoder-only engine model, by name, made from the seq2seq model in `folder`."""
-    if not (folder / "source_vocabulary.json").is_file():  # an encoder by itself
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
-    epsilon = json.loads((folder / "config.json").read_bytes())["layer_norm_epsilon"]
-    whole = read_engine_file((folder / "model.bin").read_bytes(), str(folder / "model.bin"))
-    return {
-        "model.bin": write_engine_file(whole.part("encoder/"), "TransformerEncoderSpec", 1),
-        "config.json": json.dumps({**_INNER_TOKENS, "layer_norm_epsilon": epsilon}).encode(),
-        "vocabulary.json": (folder / "source_vocabulary.json").read_bytes(),
-    }
-
-
 def _embedded_model() -> tuple[Path, str]:
     cached = cache_folder() / "encoders" / SHA256[:16]
     return (cached if _is_sound(cached) else _convert(minilm_folder(), cached, SHA256)), NAME
@@ -176,9 +146,9 @@ def _key(folder: Path, digest: str) -> str:
 def _convert(folder: Path, cached: Path, digest: str) -> Path:
     """Convert into `cached`, all or nothing, with the checksum of the result next to it."""
     with replaced_folder(cached) as partial:
-        convert_encoder(folder, partial)
-        copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")
         config = read_json(folder / "config.json")
+        save_bert_engine(read_weights(folder), config, partial)
+        copyfile(existing_file(folder / "tokenizer.json"), partial / "tokenizer.json")
         facts = {
             "sha256": digest,
             "engine_sha256": sha256(partial / "model.bin"),

@@ -34,11 +34,13 @@ class _Family:
     linear: tuple[str, ...]
 
 
+_LLAMA = _Family(
+    "layers", "self_attn", ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+)
 _FAMILIES = {
-    "llama": _Family(
-        "layers", "self_attn", ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-    ),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma"), _LLAMA),
     "gpt2": _Family("h", "attn", ("c_attn", "c_proj", "c_fc")),
+    "gpt_neox": _Family("layers", "attention", ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h")),
 }
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.model.adapter import opened_files
-from cod3s.model.engine import COMPUTE, CTranslate2Engine, Files, LogProbs, Request, normalised, rows_by_length
+from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_length
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -38,12 +37,8 @@ class CausalEngine(CTranslate2Engine):
         positions: int,
         threads: int | None = None,
         compute: str = COMPUTE,
-        keep_files: bool = False,
     ) -> None:
-        """With `keep_files`, the unpacked weights stay in memory, and samples do not unpack them again."""
         self._readers = readers
-        self._keep_files = keep_files
-        self._kept_files: Files | None = None
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
     def score(
@@ -151,12 +146,6 @@ class CausalEngine(CTranslate2Engine):
         """The engine divides the sum by the number of tokens written, the end included."""
         ended = bool(ids) and ids[-1] == self._vocabulary.end
         return Hypothesis(tuple(ids[:-1] if ended else ids), score * len(ids), max(1, len(ids)))
-
-    def _files(self) -> Files | None:
-        files = self._kept_files or opened_files(self._folder)
-        if self._keep_files:
-            self._kept_files = files
-        return files
 
 
 def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:

@@ -1,105 +1,110 @@
-"""Convert a trained Transformer (a Hugging Face folder) to the engine's format.
+"""Convert a trained model, in a Hugging Face folder, to the engine's format.
 
-`marian` (from scratch) with numpy alone; `bart`, `t5` and causal language models, which are always pretrained, by
-the engine's converters.
+The architectures that training builds (`marian`, `llama`) need numpy alone; other causal language models go
+through the engine's own converters.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.weights import (
+from cod3s.encode.engine_spec import (
+    INT8_LEVELS,
     Weights,
     ctranslate2_specs,
-    fill_joined,
     fill_linear,
     fill_norm,
-    nearest_levels,
-    read_weights,
+    save_spec,
 )
+from cod3s.encode.weights import read_weights
 from cod3s.errors import Cod3sError, require
 from cod3s.io.disk import read_json
-from cod3s.model.parts import split_weights
+from cod3s.model.llama import save_causal_engine
 from cod3s.model.shape import LAYER_NORM_EPSILON
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, UNKNOWN
 
-_SIX_BITS = 31  # levels on either side of zero
+_LOADERS = {
+    "gemma": "GemmaLoader",
+    "gpt2": "GPT2Loader",
+    "gpt_neox": "GPTNeoXLoader",
+    "mistral": "MistralLoader",
+    "qwen2": "Qwen2Loader",
+    "qwen3": "Qwen3Loader",
+}
+"""The engine's converters of other families, by model type."""
+CAUSAL_FAMILIES = ("llama", *_LOADERS)
 
 
-def convert_transformer(
-    folder: Path, output: Path, *, source_tokens: Sequence[str], target_tokens: Sequence[str], quantization: str
+def convert_causal(
+    folder: Path, output: Path, tokens: Sequence[str], *, quantization: str, levels: int = INT8_LEVELS
 ) -> None:
-    """Write the engine's model into `output`; `quantization` is float32 or int8.
+    """Write the engine's model of the causal language model in `folder` into `output`."""
+    config = read_json(folder / "config.json")
+    family = config.get("model_type")
+    if family == "llama":
+        options: dict[str, Any] = {"quantization": quantization, "levels": levels}
+        save_causal_engine(read_weights(folder), config, tokens, output, **options)
+        return
+    if family not in _LOADERS:
+        raise Cod3sError(
+            f"{folder} holds a {family!r} model, which the engine cannot run",
+            hint=f"convert one of: {', '.join(CAUSAL_FAMILIES)}; others run as your own transformers model",
+        )
+    model = quiet_transformers().AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    if family == "gpt_neox":  # by the names that the engine's converter expects
+        model.config.rotary_pct = model.config.rope_parameters["partial_rotary_factor"]
+        model.embed_out = model.lm_head
+    loader = getattr(require("ctranslate2.converters.transformers", "write"), _LOADERS[family])()
+    try:
+        spec = loader.get_model_spec(model)
+    except (AttributeError, KeyError, NotImplementedError, TypeError) as error:
+        raise Cod3sError(
+            f"the engine cannot convert the {family!r} model in {folder}: {error}",
+            hint="another version of ctranslate2 or transformers may know it",
+        ) from error
+    spec.register_vocabulary(list(tokens))
+    loader.set_config(
+        spec.config, model, SimpleNamespace(bos_token=END, eos_token=END, unk_token=UNKNOWN, chat_template=None)
+    )
+    save_spec(spec, output, quantization=quantization, levels=levels)
+
+
+def convert_marian(
+    folder: Path, output: Path, tokens: Sequence[str], *, quantization: str, levels: int = INT8_LEVELS
+) -> None:
+    """Write the engine's model of the seq2seq Transformer in `folder` into `output`.
 
     No decoder start token is set: the first token of every target prefix, a role's tag, starts the decoder.
     """
     config = read_json(folder / "config.json")
-    match config.get("model_type"):
-        case "marian":
-            spec = _marian_spec(folder, config)
-        case "bart":
-            spec = _pretrained_spec(folder, "Bart")
-        case "t5":
-            spec = _pretrained_spec(folder, "T5")
-        case other:
-            raise Cod3sError(f"{folder} holds a {other!r} model, which cannot be exported")
-    spec.register_source_vocabulary(list(source_tokens))
-    spec.register_target_vocabulary(list(target_tokens))
+    if config.get("model_type") != "marian":
+        raise Cod3sError(
+            f"{folder} holds a {config.get('model_type')!r} model, which is not a Transformer of cod3s",
+            hint="train it with `cod3s train`",
+        )
+    spec = _marian_spec(read_weights(folder), config)
+    spec.register_source_vocabulary(list(tokens))
+    spec.register_target_vocabulary(list(tokens))
     spec.config.decoder_start_token = None
     spec.config.add_source_bos = spec.config.add_source_eos = False
-    _save(spec, output, config.get("layer_norm_epsilon", LAYER_NORM_EPSILON), quantization)
-
-
-def convert_causal(folder: Path, output: Path, *, tokens: Sequence[str], quantization: str) -> None:
-    """Write the engine's model of a causal language model into `output`; large weights are kept in parts.
-
-    `quantization` is float32, int8, or int6: int8 with three of four levels left out, as fast and smaller on disk.
-    """
-    model = quiet_transformers().AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
-    if quantization == "int6":
-        _round_to_six_bits(model)
-        quantization = "int8"
-    loaders = require("ctranslate2.converters.transformers", "train")
-    if model.config.model_type == "llama":
-        loader, epsilon = loaders.LlamaLoader(), model.config.rms_norm_eps
-    else:
-        loader, epsilon = loaders.GPT2Loader(), model.config.layer_norm_epsilon
-    spec = loader.get_model_spec(model)
-    spec.register_vocabulary(list(tokens))
-    _save(spec, output, epsilon, quantization)
-    split_weights(output)
-
-
-def _save(spec: Any, output: Path, epsilon: float, quantization: str) -> None:
     spec.config.bos_token = spec.config.eos_token = END
     spec.config.unk_token = UNKNOWN
-    spec.config.layer_norm_epsilon = epsilon
-    spec.validate()
-    spec.optimize(quantization=None if quantization == "float32" else quantization)
-    spec.save(str(output))
+    spec.config.layer_norm_epsilon = LAYER_NORM_EPSILON
+    save_spec(spec, output, quantization=quantization, levels=levels)
 
 
-def _round_to_six_bits(model: Any) -> None:
-    """Round every matrix to 63 levels per output, cut off where that costs the least squared error."""
-    for module in model.modules():
-        weight = getattr(module, "weight", None)
-        if weight is not None and weight.dim() == 2:
-            inputs = 0 if type(module).__name__ == "Conv1D" else 1  # GPT-2 keeps its matrices transposed
-            weight.data = weight.data.new_tensor(nearest_levels(weight.detach().numpy(), _SIX_BITS, inputs))
-
-
-def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
-    specs, weights = ctranslate2_specs(), read_weights(folder)
-    activations = {"relu": specs.Activation.RELU, "swish": specs.Activation.SWISH, "gelu": specs.Activation.GELU}
+def _marian_spec(weights: Weights, config: dict[str, Any]) -> Any:
+    specs = ctranslate2_specs()
     spec = specs.TransformerSpec.from_config(
         (config["encoder_layers"], config["decoder_layers"]),
         config["decoder_attention_heads"],
         pre_norm=False,
-        activation=activations[config["activation_function"]],
+        activation=specs.Activation.RELU,
     )
     table = weights["model.shared.weight"]
     spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = table
@@ -115,16 +120,9 @@ def _marian_spec(folder: Path, config: dict[str, Any]) -> Any:
     return spec
 
 
-def _pretrained_spec(folder: Path, family: str) -> Any:
-    model = getattr(quiet_transformers(), f"{family}ForConditionalGeneration").from_pretrained(folder)
-    model.config.normalize_before = False  # BART's converter asks for it; BART has no other way
-    loaders = require("ctranslate2.converters.transformers", "train")
-    return getattr(loaders, f"{family}Loader")().get_model_spec(model)
-
-
 def _fill_layer(layer: Any, weights: Weights, name: str) -> None:
     attention, feed_forward = layer.self_attention, layer.ffn
-    fill_joined(attention.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
+    fill_linear(attention.linear[0], weights, [f"{name}.self_attn.{part}_proj" for part in "qkv"])
     fill_linear(attention.linear[1], weights, f"{name}.self_attn.out_proj")
     fill_norm(attention.layer_norm, weights, f"{name}.self_attn_layer_norm")
     fill_linear(feed_forward.linear_0, weights, f"{name}.fc1")
@@ -134,7 +132,7 @@ def _fill_layer(layer: Any, weights: Weights, name: str) -> None:
 
 def _fill_cross_attention(attention: Any, weights: Weights, name: str) -> None:
     fill_linear(attention.linear[0], weights, f"{name}.q_proj")
-    fill_joined(attention.linear[1], weights, [f"{name}.k_proj", f"{name}.v_proj"])
+    fill_linear(attention.linear[1], weights, [f"{name}.k_proj", f"{name}.v_proj"])
     fill_linear(attention.linear[2], weights, f"{name}.out_proj")
     fill_norm(attention.layer_norm, weights, f"{name}_layer_norm")
 

@@ -82,10 +82,6 @@ class Engine(Protocol):
         ...
 
 
-Files = dict[str, bytes]
-"""The files of a model by name."""
-
-
 class CTranslate2Engine(ABC):
     """What engines of both families share: a single-threaded worker per core, searches, repeatable samples."""
 
@@ -102,7 +98,7 @@ class CTranslate2Engine(ABC):
         self._suppressed: dict[tuple[int, ...], list[list[str]]] = {}
         for path in sorted(folder.glob("*.json")):
             _require_sound(path)
-        self._model = self._open(self._threads, self._files())
+        self._model = self._open(self._threads)
 
     def search(
         self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
@@ -121,10 +117,9 @@ class CTranslate2Engine(ABC):
             "sampling_temperature": draws.temperature,
         }
         parts = [requests[start : start + _DRAWN_TOGETHER] for start in range(0, len(requests), _DRAWN_TOGETHER)]
-        files = self._files() if parts else None
 
         def draw(number: int) -> list[list[Hypothesis]]:
-            model = self._seeded((draws.seed + number * _NEXT_SEED) % 2**32, parts[number][:1], files)
+            model = self._seeded((draws.seed + number * _NEXT_SEED) % 2**32, parts[number][:1])
             return self._write(model, parts[number], draws.max_tokens, False, options)
 
         with ThreadPoolExecutor(self._threads) as workers:
@@ -137,16 +132,11 @@ class CTranslate2Engine(ABC):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request: at most `max_tokens` tokens and an end, or `exactly` as many without."""
 
-    def _files(self) -> Files | None:
-        """The files of the model, if CTranslate2 cannot open the folder by itself."""
-        return None
-
-    def _open(self, workers: int, files: Files | None) -> Any:
+    def _open(self, workers: int) -> Any:
         with self._explained("opened"):
             return open_engine(
                 self._KIND,
                 str(self._folder),
-                files=files,  # it copies them
                 compute_type=self._compute,
                 inter_threads=workers,
                 intra_threads=1,
@@ -165,7 +155,7 @@ class CTranslate2Engine(ABC):
                 f"the model in {self._folder} cannot be {use}: {error}", hint="copy or export the bundle again"
             ) from error
 
-    def _seeded(self, seed: int, example: Sequence[Request], files: Files | None) -> Any:
+    def _seeded(self, seed: int, example: Sequence[Request]) -> Any:
         """The model with a single worker that draws from `seed` on.
 
         A worker takes the process's seed when it first samples and keeps it, so only a new worker repeats draws.
@@ -175,7 +165,7 @@ class CTranslate2Engine(ABC):
 
         with _SEEDING:
             ctranslate2.set_random_seed(seed)
-            model = self._open(1, files)
+            model = self._open(1)
             self._write(model, example, 1, False, {"beam_size": 1, "sampling_topk": 2})
         return model
 

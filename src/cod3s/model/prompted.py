@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.encode.engine_file import EngineFile, packed_variable, read_engine_file, write_engine_file
 from cod3s.encode.fast import open_engine
+from cod3s.model.engine_file import EngineFile, packed_variable, read_engine_file, write_engine_file
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
 

@@ -1,12 +1,9 @@
-"""How a model reads a source: with a tokenizer of its own, the decoder's pieces, or as a prompt."""
+"""How a model reads a source: as the pieces of a text, or as the beginning of a statement."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cod3s.errors import BundleError
 from cod3s.model.shape import Shape
-from cod3s.tokens.pieces import piece_names
 from cod3s.tokens.vocabulary import Vocabulary
 
 
@@ -28,39 +25,17 @@ class Reader:
         return self.nothing if source is None else self.read(source)
 
 
-def open_reader(shape: Shape, vocabulary: Vocabulary, tokenizer_file: Path, template: str = "") -> Reader:
-    """The reader of a shape; `tokenizer_file` is only opened where a pretrained encoder reads.
-
-    A causal model reads the statement of `template` up to its target: "The power went out, so".
-    """
+def open_reader(shape: Shape, vocabulary: Vocabulary, template: str = "") -> Reader:
+    """The reader of a shape; a causal model reads the statement of `template` up to its target."""
     limit = shape.max_tokens
     if shape.causal:
         return _prompt_reader(vocabulary, template, limit)
-    if not (shape.warm or shape.pretrained):
-        return Reader(
-            read=lambda text: [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end],
-            cuts=lambda text: len(vocabulary.encode_text(text)) > limit - 1,
-            nothing=[vocabulary.end],
-            pad=vocabulary.pad,
-            tokens=vocabulary.tokens,
-        )
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(tokenizer_file))
-    except Exception as error:  # the library has no narrower error
-        raise BundleError(
-            f"{tokenizer_file} is not a tokenizer: {error}", hint="copy or export the bundle again"
-        ) from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(limit)
-    names = vocabulary.tokens if shape.pretrained else piece_names(tokenizer)  # pretrained sides share a table
     return Reader(
-        read=lambda text: list(tokenizer.encode(text).ids),
-        cuts=lambda text: bool(tokenizer.encode(text).overflowing),
-        nothing=list(tokenizer.encode("").ids),
-        pad=vocabulary.pad if shape.pretrained else names.index("[PAD]"),
-        tokens=names,
+        read=lambda text: [*vocabulary.encode_text(text)[: limit - 1], vocabulary.end],
+        cuts=lambda text: len(vocabulary.encode_text(text)) > limit - 1,
+        nothing=[vocabulary.end],
+        pad=vocabulary.pad,
+        tokens=vocabulary.tokens,
     )
 
 

@@ -23,3 +23,11 @@ def tag(relation: str, role: str) -> str:
 def all_tags(roles: Mapping[str, Iterable[str]]) -> list[str]:
     """The tags of every relation and its roles, in the order that decides their ids."""
     return [tag(relation, role) for relation, names in roles.items() for role in names]
+
+
+def models_of_roles(layout: str, relations: Iterable[str], roles: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The name of the model that plays each relation's roles: one for everything, or one for each role."""
+    return {
+        relation: {role: "shared" if layout == "shared" else f"{relation}-{role}" for role in roles}
+        for relation in relations
+    }

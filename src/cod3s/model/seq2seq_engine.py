@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.encode.engine_file import EngineFile, read_engine_file
 from cod3s.encode.protocol import length_sorted_batches
 from cod3s.errors import BundleError
 from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_prefix_length
+from cod3s.model.engine_file import EngineFile, read_engine_file
 from cod3s.model.prompted import Prompt, PromptedDecoder, can_prompt, has_absolute_positions
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis

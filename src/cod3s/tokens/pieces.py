@@ -4,17 +4,13 @@ The pieces come from a SentencePiece model (learned from a corpus) or from the J
 pretrained model); the file is recognised by its content.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from cod3s.errors import FileFormatError
+from cod3s.errors import FileFormatError, MissingExtraError, require
 from cod3s.io.disk import existing_file
 
-_INSIDE_WORD = re.compile(r"(?<=\w) (['’-]) (?=\w)")
-_LONE_I = re.compile(r"(?<![\w'’-])i(?![\w-])")
-_BEFORE_MARK = re.compile(r" +(?=[.,;:!?])")
 _RARE = "ꙮ"  # a character that no vocabulary is expected to have
 
 
@@ -38,21 +34,15 @@ def open_pieces(path: Path) -> Pieces:
         is_json = file.read(1) == b"{"
     try:
         return _TokenizerPieces(path) if is_json else _SentencePieces(path)
+    except MissingExtraError:
+        raise
     except Exception as error:  # the tokenizers library raises plain Exceptions
         raise FileFormatError(f"there are no text pieces in {path}: {error}", hint="export it again") from error
 
 
-def piece_names(tokenizer: Any) -> list[str]:
-    """The names of a tokenizer's ids, in order; an id without a name gets a made-up one."""
-    names = {number: name for name, number in tokenizer.get_vocab(with_added_tokens=True).items()}
-    return [names.get(number, f"<unused:{number}>") for number in range(max(names) + 1)]
-
-
 class _SentencePieces:
     def __init__(self, path: Path) -> None:
-        import sentencepiece
-
-        self._model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        self._model = require("sentencepiece", "write").SentencePieceProcessor(model_file=str(path))
         self.tokens: list[str] = [self._model.id_to_piece(n) for n in range(self._model.get_piece_size())]
 
     def encode(self, text: str) -> list[int]:
@@ -66,11 +56,11 @@ class _SentencePieces:
 
 class _TokenizerPieces:
     def __init__(self, path: Path) -> None:
-        from tokenizers import Tokenizer, decoders
+        from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(path))
-        self.tokens = piece_names(self._tokenizer)
-        self._has_spaces = not isinstance(self._tokenizer.decoder, decoders.WordPiece)
+        names = {number: name for name, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
+        self.tokens = [names[number] for number in range(len(names))]
         self.encode(_RARE)  # fails now, and not in the middle of an answer, if the unknown token is missing
 
     def encode(self, text: str) -> list[int]:
@@ -79,9 +69,4 @@ class _TokenizerPieces:
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text.strip() if self._has_spaces else _closed_up(text)
-
-
-def _closed_up(text: str) -> str:
-    """Join what word pieces leave apart, and restore the capital I: `couldn ' t , i` becomes `couldn't, I`."""
-    return _LONE_I.sub("I", _BEFORE_MARK.sub("", _INSIDE_WORD.sub(r"\1", text)).strip())
+        return text.strip()

@@ -6,7 +6,7 @@ from io import BytesIO
 from itertools import product
 from pathlib import Path
 
-from cod3s.errors import Cod3sError, SignatureError
+from cod3s.errors import Cod3sError, SignatureError, require
 from cod3s.io.disk import replaced_file
 from cod3s.options import BITS
 from cod3s.signatures import check_bits, from_text
@@ -127,11 +127,10 @@ class Vocabulary:
 
 def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
     """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
-    import sentencepiece
-
+    library = require("sentencepiece", "write")
     model = BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
+        library.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
             model_writer=model,
             vocab_size=size,

@@ -25,14 +25,13 @@ class TrainConfig:
 
     shape: str = _model(
         "causal",
-        "How deep and wide the models are; causal and pretrained ones are as --init says.",
-        choices=[name for name, shape in SHAPES.items() if not shape.warm],
+        "How deep and wide the models are; causal ones are as --init says.",
+        choices=list(SHAPES),
     )
     init: str = _model(
         DEFAULT_INIT,
-        "Start from a pretrained model, which also sets the shape: a bundle of a causal language model (`default` "
-        "is the one in the package), a folder of one (Llama or GPT-2 family), or a folder or Hugging Face name of "
-        "a BART, T5 or Marian model.",
+        "Start from a causal language model: a bundle of one (`default` is the one in the package), or a Hugging "
+        "Face folder of the Llama, Mistral, Qwen, Gemma, GPT-2 or GPT-NeoX family.",
     )
     lora_rank: int = _model(
         32, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
@@ -121,10 +120,10 @@ class TrainConfig:
         check_options(self)
         for role in self.roles:
             find_name("role", role, ROLES)
-        if SHAPES[self.shape].pretrained != bool(self.init):
+        if SHAPES[self.shape].causal != bool(self.init):
             raise UsageError(
                 f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
-                hint="give --init MODEL with no preset or with --preset pretrained",
+                hint="give --init MODEL with no preset or with --preset causal",
             )
         if not self.roles:
             raise UsageError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
@@ -206,8 +205,6 @@ PRESETS = {
     ),
     # From scratch and small, where no language model fits the language.
     "small": _SEQ2SEQ,
-    # A seq2seq model that somebody else trained, with tags and signature tokens added; --init names another one.
-    "pretrained": _SEQ2SEQ.with_values(shape="pretrained", init="facebook/bart-base", learning_rate=1e-4),
     # Seconds, for tests.
     "tiny": _SEQ2SEQ.with_values(
         shape="tiny",

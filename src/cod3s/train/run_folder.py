@@ -2,7 +2,7 @@
 
 run/
   config.json     the options, the corpus, versions
-  tokens.model    the text pieces; with --init also source.json, the tokenizer that reads sources
+  tokens.model    the text pieces
   code/           the hyperplanes of the corpus
   bins/           its bins
   MEMBER/         a folder per model: model/ (the best weights), figures.json, log.csv, curves.png, checkpoints
@@ -17,14 +17,12 @@ from cod3s.bundle import default_bundle, is_bundle
 from cod3s.corpus.manifest import Manifest
 from cod3s.errors import Cod3sError, require
 from cod3s.io.disk import existing_file, read_json, require_own, sha256, write_json
-from cod3s.model.pretrained import write_tokenizers
 from cod3s.model.shape import SHAPES
 from cod3s.tokens.trimming import trim_byte_pieces
 from cod3s.tokens.vocabulary import train_pieces
 from cod3s.train.config import DEFAULT_INIT, TrainConfig
 
 PIECES = "tokens.model"
-SOURCE_TOKENIZER = "source.json"
 FINISHED = "finished"
 """A file of this name marks a model that is finished, so --resume skips it."""
 
@@ -88,7 +86,7 @@ def forget_run(output: Path) -> None:
     """Remove what a run wrote before its first step: a wrong option may have ended it."""
     for name in ("code", "bins"):
         shutil.rmtree(output / name, ignore_errors=True)
-    for name in ("config.json", PIECES, SOURCE_TOKENIZER):
+    for name in ("config.json", PIECES):
         (output / name).unlink(missing_ok=True)
 
 
@@ -108,8 +106,6 @@ def write_pieces(config: TrainConfig, texts: Iterable[str], output: Path, templa
             shutil.copyfile(existing_file(start / PIECES), path)
         else:
             trim_byte_pieces(start, _both_cases(texts, templates), path, number)
-    elif config.init:
-        write_tokenizers(config.init, path, output / SOURCE_TOKENIZER)
     else:
         train_pieces(texts, path, number)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.bundle import is_bundle, open_vocabulary, read_facts
+from cod3s.bundle import is_bundle, model_folder, open_vocabulary, read_facts
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
 from cod3s.model.causal import (
@@ -18,7 +18,6 @@ from cod3s.model.causal import (
     open_start,
     reopen_start,
 )
-from cod3s.model.pretrained import load_pretrained
 from cod3s.model.reader import connective_pieces
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, load_weights
@@ -47,10 +46,7 @@ class StartingModel:
         shape, config = SHAPES[self.config.shape], self.config
         if shape.causal:
             return self._build_causal()
-        if config.init:
-            model = load_pretrained(config.init, self.vocabulary, seed=config.seed)
-        else:
-            model = build_transformer(shape, self.vocabulary, seed=config.seed)
+        model = build_transformer(shape, self.vocabulary, seed=config.seed)
         if config.start_run:
             load_weights(model, Path(config.start_run) / member / "model")
         return model
@@ -88,7 +84,7 @@ class StartingModel:
             and np.array_equal(code.planes, self.code.planes)
             and np.array_equal(code.thresholds, self.code.thresholds)
         )
-        return reopen_start(folder / "models" / names[0], known, same_signatures=same_signatures)
+        return reopen_start(model_folder(folder, names[0]), known, same_signatures=same_signatures)
 
     def _sketch(self, pieces: Vectors) -> tuple[Vectors, Vectors]:
         """The hyperplanes in the space of the pieces' embeddings, by a sample of the targets."""

@@ -28,7 +28,6 @@ from cod3s.train.pairs import PairTable, Rows, read_rows
 from cod3s.train.run_folder import (
     FINISHED,
     PIECES,
-    SOURCE_TOKENIZER,
     begin_run,
     clear_disk_errors,
     forget_run,
@@ -118,8 +117,7 @@ class _Run:
         self._vocabulary = _open_vocabulary(output, config, manifest, rows)
         templates = {name: relation.template for name, relation in manifest.relations.items()}
         readers = {
-            name: open_reader(self._shape, self._vocabulary, output / SOURCE_TOKENIZER, template)
-            for name, template in templates.items()
+            name: open_reader(self._shape, self._vocabulary, template) for name, template in templates.items()
         }
         self._reader = next(iter(readers.values()))  # what an empty source is does not depend on relations
         self._start = StartingModel(

@@ -35,7 +35,7 @@ def open_torch_model(folder: Path, name: str, *, reader: Reader, vocabulary: Voc
     if path is None:
         raise BundleError(
             f"{folder} has no torch weights for {name!r}: this search does not run on the engine",
-            hint="export it again with `cod3s export RUN -o BUNDLE --with-torch`",
+            hint="export it again with `cod3s bundle export RUN -o BUNDLE --with-torch`",
         )
     kind = read_json(path / "config.json").get("model_type")
     if kind not in _KINDS:

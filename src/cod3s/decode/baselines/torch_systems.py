@@ -116,7 +116,7 @@ class TorchSystems:
         facts, vocabulary = self._models.facts, self._models.vocabulary
         name = facts.models[relation]["plain"]
         if name not in self._torch_models:
-            reader = open_reader(SHAPES[facts.shape], vocabulary, self._models.folder / "source.json")
+            reader = open_reader(SHAPES[facts.shape], vocabulary)
             self._torch_models[name] = open_torch_model(
                 self._models.folder, name, reader=reader, vocabulary=vocabulary
             )

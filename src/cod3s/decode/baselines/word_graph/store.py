@@ -70,7 +70,7 @@ class RelatedWord:
 class WordGraph(SqliteFile[WordGraphFacts]):
     """An open word graph."""
 
-    what, remedy, error = "a word graph", "cod3s export RUN -o BUNDLE --word-graph CORPUS", BundleError
+    what, remedy, error = "a word graph", "cod3s bundle export RUN -o BUNDLE --word-graph CORPUS", BundleError
     facts_type, tables, any_thread = WordGraphFacts, ("words", "edges"), True
     schema = """
 CREATE TABLE words (word TEXT PRIMARY KEY, base TEXT NOT NULL, targets INTEGER NOT NULL) WITHOUT ROWID;

@@ -9,7 +9,7 @@ import pytest
 
 from cod3s.encode.weights import minilm_folder
 from cod3s.errors import Cod3sError
-from cod3s.model.convert import convert_transformer
+from cod3s.model.convert import convert_causal, convert_marian
 from cod3s.model.roles import ROLES, tag
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer, count_parameters
@@ -55,13 +55,7 @@ def open_engine(trained: Trained, folder: Path, quantization: str) -> Any:
     import ctranslate2
 
     folder.mkdir()
-    convert_transformer(
-        trained.folder,
-        folder,
-        source_tokens=trained.vocabulary.tokens,
-        target_tokens=trained.vocabulary.tokens,
-        quantization=quantization,
-    )
+    convert_marian(trained.folder, folder, trained.vocabulary.tokens, quantization=quantization)
     return ctranslate2.Translator(str(folder), compute_type=quantization)
 
 
@@ -154,5 +148,7 @@ def test_the_same_seed_gives_the_same_model(pieces: Path) -> None:
 
 
 def test_a_model_of_another_kind_cannot_be_exported(tmp_path: Path) -> None:
-    with pytest.raises(Cod3sError, match="cannot be exported"):
-        convert_transformer(minilm_folder(), tmp_path, source_tokens=[], target_tokens=[], quantization="float32")
+    with pytest.raises(Cod3sError, match="not a Transformer of cod3s"):
+        convert_marian(minilm_folder(), tmp_path, [], quantization="float32")
+    with pytest.raises(Cod3sError, match="the engine cannot run"):
+        convert_causal(minilm_folder(), tmp_path, [], quantization="float32")

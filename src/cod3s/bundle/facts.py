@@ -1,12 +1,12 @@
-"""A bundle: the folder that generation opens. `bundle.json` says what is in it; checksums show damage.
+"""A bundle: the folder that generation opens. `bundle.json` says what is in it.
 
 bundle/
   bundle.json      what it is, which model plays which role, checksums of everything below
-  tokens.model     the decoder's text pieces (SentencePiece, or a pretrained model's tokenizer as JSON)
-  source.json      the tokenizer that reads sources (pretrained models that are not causal, and the encoder)
+  tokens.model     the text pieces (SentencePiece, or a pretrained model's tokenizer as JSON)
+  source.json      the tokenizer of the encoder that the bundle carries, if it does
   code/            the hyperplanes that sign
   bins/            a file of bins per relation
-  models/NAME/     the engine's models
+  models/NAME/     the engine's models, with final weights
   torch/NAME/      the same weights for torch, if requested
   words/           a graph of related words per relation, if requested
   critic/          the critic that judges answers, if attached
@@ -20,16 +20,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cod3s.encode import Encoder
 from cod3s.errors import BundleError
 from cod3s.io.checked_records import parse_record
 from cod3s.io.disk import read_json, sha256, write_json
-from cod3s.model.roles import all_tags
-from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
+from cod3s.options import SEED
 
-FORMAT = 1
+FORMAT = 2
 NAME = "bundle.json"
-_QUICKLY_READ = 1 << 23  # bytes: everything but weights
 _LONGEST_NAME = 1000  # of a file with its folders; systems refuse paths of more than 4,096 bytes
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
 """A name that stays in its folder, whatever the system: no separators, and neither `.` nor `..`."""
@@ -37,7 +34,7 @@ _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,200}")
 
 @dataclass(frozen=True)
 class BundleFacts:
-    """The content of bundle.json."""
+    """The content of bundle.json. A role's tag, which starts its prompts or targets, is `<RELATION:ROLE>`."""
 
     name: str
     encoder: str  # id of the encoder that signs
@@ -48,8 +45,14 @@ class BundleFacts:
     quantization: str
     relations: dict[str, dict[str, str]]  # name → template, inverse
     models: dict[str, dict[str, str]]  # relation → role → folder under models/
+    licence: str = ""
+    seed: int = SEED  # of the hyperplanes
+    levels: int = 255  # of the weights, if they are in int8
+    decoding: dict[str, Any] = field(
+        default_factory=dict
+    )  # options whose defaults differ from those of the package
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
-    own_encoder: str = ""  # the model under models/ that reads with the encoder that signs, unchanged, if any does
+    own_encoder: str = ""  # the model under models/ that is a copy of the encoder that signs, if there is one
     critic: str = ""  # the folder of the critic that judges answers, if any
     known: str = ""  # the folder of known answers, if any
     associations: str = ""  # the folder of what vectors say about answers, if any
@@ -73,14 +76,14 @@ def write_facts(folder: Path, facts: BundleFacts) -> None:
 def read_facts(folder: Path) -> BundleFacts:
     """The content of a bundle's bundle.json; other files are not checked."""
     if not is_bundle(folder):
-        raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s export`")
+        raise BundleError(f"{folder} is not a bundle: it has no {NAME}", hint="make it with `cod3s bundle export`")
     content = read_json(folder / NAME)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise BundleError(f"{folder / NAME} does not describe a bundle", hint="export it again")
-    if content["format"] > FORMAT:
+    if content["format"] != FORMAT:
         raise BundleError(
-            f"{folder} has bundle format {content['format']}, but this version of cod3s reads up to {FORMAT}",
-            hint="upgrade cod3s",
+            f"{folder} has bundle format {content['format']}, but this version of cod3s reads format {FORMAT}",
+            hint="upgrade cod3s" if content["format"] > FORMAT else "export it again",
         )
     try:
         facts = parse_record(BundleFacts, content)
@@ -106,84 +109,9 @@ def _check_names(facts: BundleFacts) -> None:
             raise ValueError(f"the relation {relation!r} has no template")
 
 
-def verify(folder: Path, facts: BundleFacts, largest: int | None = None) -> None:
-    """Raise an error unless all files are there with their checksums; files above `largest` are not read.
-
-    Links that lead out of the bundle are an error, because a bundle may come from a stranger.
-    """
-    inside = folder.resolve()
-    for link in (path for path in folder.rglob("*") if path.is_symlink()):
-        if not link.exists() or not link.resolve().is_relative_to(inside):  # a link to itself cannot be resolved
-            raise BundleError(
-                f"{link} does not lead to a file of the bundle", hint="replace the link with the file itself"
-            )
-    for name, checksum in facts.files.items():
-        path = folder / name
-        if not path.is_file() or not path.stat().st_size:
-            raise BundleError(f"{folder} is missing {name}", hint="copy or export the bundle again")
-        if largest is None or path.stat().st_size <= largest:
-            _require_unchanged(path, checksum)
-
-
-def _require_unchanged(path: Path, checksum: str) -> None:
-    if sha256(path) != checksum:
-        raise BundleError(f"{path} has changed since it was exported", hint="copy or export the bundle again")
-
-
-def require_files(folder: Path, facts: BundleFacts) -> None:
-    """The same check in milliseconds, for every start: it does not read weights."""
-    verify(folder, facts, largest=_QUICKLY_READ)
-
-
-def require_weights(folder: Path, facts: BundleFacts, model: str) -> None:
-    """Raise an error if a large file of a model has changed; `require_files` has read the small ones."""
-    for name, checksum in facts.files.items():
-        path = folder / name
-        if name.startswith(f"models/{model}/") and path.stat().st_size > _QUICKLY_READ:
-            _require_unchanged(path, checksum)
-
-
 def is_bundle(folder: Path) -> bool:
     """Whether a folder says that it is a bundle."""
     return (folder / NAME).is_file()
-
-
-def default_bundle() -> Path:
-    """The bundle that ships inside the package."""
-    folder = Path(__file__).parent / "data" / "default_bundle"
-    if not is_bundle(folder):
-        raise BundleError(
-            "this installation of cod3s has no bundle",
-            hint="give a bundle with --bundle FOLDER or cod3s.load(FOLDER); `cod3s export` makes one",
-        )
-    return folder
-
-
-def bins_path(folder: Path, relation: str) -> Path:
-    """Where the bundle in `folder` keeps the relation's bins, if it has them."""
-    return folder / "bins" / f"{relation}.sqlite"
-
-
-def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:
-    """The decoder's vocabulary, in the order in which training numbered it."""
-    return Vocabulary(
-        pieces, all_tags(facts.models), SignatureTokens(facts.bits, facts.bits_per_token, facts.positional)
-    )
-
-
-def open_own_encoder(folder: Path, facts: BundleFacts, threads: int | None = None) -> Encoder | None:
-    """The encoder that signs, taken from the model that reads with it; None if there is none."""
-    if not facts.own_encoder:
-        return None
-    from cod3s.encode.fast import open_inner_encoder
-
-    require_weights(folder, facts, facts.own_encoder)
-    return open_inner_encoder(folder / "models" / facts.own_encoder, folder / "source.json", threads)
-
-
-def sizes(folder: Path, facts: BundleFacts) -> dict[str, int]:
-    """The bytes of each file of the bundle."""
-    return {name: (folder / name).stat().st_size for name in facts.files}
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,1 +1,0 @@
-"""Turn a training run into a bundle."""
