@@ -91,7 +91,7 @@ def test_text_may_start_with_the_letters_of_a_format(text: str, tmp_path: Path) 
         ("run", "--bundle", "BUNDLE"),
         ("diversify", "-", "--server", "http://127.0.0.1:9", "--model", "m"),
         ("select", "-"),
-        ("judge", "new", "-", "-o", "study"),
+        ("study", "new", "-", "-o", "study"),
         ("evaluate", "-", "-o", "report"),
     ],
     ids=lambda command: command[0],
@@ -130,7 +130,7 @@ COMMANDS = [
     ("evaluate", "--from", "FILE", "-o", "OUTPUT", "--encoder", "static"),
     ("sweep", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--second-encoder", "none"),
     ("critic", "score", "FILE", "--relation", "effect"),
-    ("judge", "new", "FILE", "-o", "OUTPUT"),
+    ("study", "new", "FILE", "-o", "OUTPUT"),
 ]
 
 

@@ -28,7 +28,7 @@ from cod3s.errors import Cod3sError
 from cod3s.io.checked_records import parse_record
 from cod3s.io.disk import replaced_folder
 from cod3s.io.lock import sole_writer
-from cod3s.study.plan.folder import Item
+from cod3s.study.folder import Item
 from cod3s.web.limits import Limits
 from postgresql_server import cluster
 from tiny_bundle import TinyBundle

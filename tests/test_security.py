@@ -22,18 +22,17 @@ from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.report import PAGE, write_report
 from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep, write_sweep
 from cod3s.records import Answer, AnswerSet
-from cod3s.study.collect.rating_store import Store, database_url, open_store
-from cod3s.study.collect.server import ServerOptions, create_app
-from cod3s.study.exchange.mturk import write_batch
-from cod3s.study.plan.identities import pseudonyms
-from cod3s.study.plan.simulation import Crowd, simulate
-from cod3s.study.results.analysis import analyse
-from cod3s.study.results.rating_report import write_report as write_study_report
+from cod3s.study.analysis import analyse
+from cod3s.study.exchange import write_mturk
+from cod3s.study.report import write_report as write_study_report
+from cod3s.study.server import ServerOptions, create_app
+from cod3s.study.simulation import Crowd, simulate_ratings
+from cod3s.study.store import Store, database_url, open_store
 from cod3s.web.address import Access, access_for
 from cod3s.web.app import create_app as create_explorer
 from cod3s.web.guard import HEADERS
 from cod3s.web.limits import Limits
-from judge_study import a_made_study
+from studies import new_study
 from tiny_bundle import TinyBundle
 from web_server import serving
 
@@ -42,7 +41,7 @@ STRINGS = (Path(__file__).parent / "xss_strings.txt").read_text().splitlines()
 LIVE = "script, img, image, iframe, object, embed, base, form, marquee, audio, video, [onload], [onerror]"
 """What would be in a page if one of the strings became markup."""
 FOREIGN = LIVE.replace("script, img", 'img:not([src="static/icon.svg"])').replace("form, ", "")
-"""The same in the judge's pages, which have their own scripts, forms and icon."""
+"""The same in the study's pages, which have their own scripts, forms and icon."""
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +51,9 @@ def explorer(tiny_bundle: TinyBundle) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Store]]:
-    folder = tmp_path_factory.mktemp("judge")
-    made = a_made_study(folder)
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Store]]:
+    folder = tmp_path_factory.mktemp("study")
+    made = new_study(folder)
     with (
         open_store(database_url(folder / "study"), made.study) as store,
         serving(create_app(made.study, list(made.items), store, ServerOptions())) as address,
@@ -85,9 +84,9 @@ HOSTS = [
 
 @pytest.mark.parametrize(("host", "status", "why"), HOSTS, ids=[why for *_, why in HOSTS])
 def test_a_server_answers_only_to_its_own_names(
-    host: str, status: int, why: str, explorer: str, judge: tuple[str, Store]
+    host: str, status: int, why: str, explorer: str, study: tuple[str, Store]
 ) -> None:
-    for address, path in ((explorer, "/api/info"), (judge[0], "/api/study")):
+    for address, path in ((explorer, "/api/info"), (study[0], "/api/study")):
         reply = httpx.get(address + path, headers={"Host": host.format(port=address.rpartition(":")[2])})
         assert reply.status_code == status
         if status == 403:
@@ -107,17 +106,17 @@ ORIGINS = [
 
 @pytest.mark.parametrize(("origin", "allowed", "why"), ORIGINS, ids=[why for *_, why in ORIGINS])
 def test_pages_from_elsewhere_cannot_rate_join_or_generate(
-    origin: str | None, allowed: bool, why: str, explorer: str, judge: tuple[str, Store]
+    origin: str | None, allowed: bool, why: str, explorer: str, study: tuple[str, Store]
 ) -> None:
     calls: list[tuple[str, str, str, dict[str, Any], int]] = [
         (explorer, "POST", "/api/select", {"candidates": ["it rained", "it snowed"], "k": 1}, 200),
-        (judge[0], "POST", "/api/raters", {"name": "Ada"}, 201),
-        (judge[0], "PUT", "/api/statements/1", {"score": 1, "seconds": 1, "key": "12345678"}, 401),
+        (study[0], "POST", "/api/raters", {"name": "Ada"}, 201),
+        (study[0], "PUT", "/api/statements/1", {"score": 1, "seconds": 1, "key": "12345678"}, 401),
     ]
     if not allowed:
         ask = {"text": "the lights went out", "relation": "effect"}
         calls += [(explorer, "POST", f"/api/{name}", ask, 200) for name in ("generate", "stream")]
-    before = len(judge[1].raters())
+    before = len(study[1].raters())
     for address, method, path, body, status in calls:
         headers = {} if origin is None else {"Origin": origin.format(address=address)}
         reply = httpx.request(method, address + path, json=body, headers=headers, timeout=60)
@@ -125,7 +124,7 @@ def test_pages_from_elsewhere_cannot_rate_join_or_generate(
         if not allowed:
             assert set(reply.json()["error"]) == {"message", "hint"}
             assert {name: reply.headers[name] for name in HEADERS} == HEADERS
-    assert len(judge[1].raters()) - before == int(allowed)
+    assert len(study[1].raters()) - before == int(allowed)
 
 
 def test_named_hosts_and_origins_are_let_in() -> None:
@@ -141,7 +140,7 @@ def test_named_hosts_and_origins_are_let_in() -> None:
     assert Access().allows_host(""), "HTTP/1.0 has no Host"
 
 
-@pytest.mark.parametrize("command", [["serve"], ["judge", "serve"]])
+@pytest.mark.parametrize("command", [["serve"], ["study", "serve"]])
 def test_both_servers_have_the_option(command: list[str]) -> None:
     shown = CliRunner().invoke(command_line, [*command, "--help"], env={"COLUMNS": "200"})
     assert "--allow-host" in shown.output
@@ -200,19 +199,19 @@ def notebook_page(folder: Path) -> Path:
 
 
 def study_page(folder: Path) -> Path:
-    made = a_made_study(folder)
+    made = new_study(folder)
     items = [replace(item, statement=text) for item, text in zip(made.items, STRINGS, strict=False)]
     study = replace(made.study, name=STRINGS[0])
-    crowd = simulate(study, items, Crowd(raters=4))
-    names = {rater: STRINGS[place] for place, rater in enumerate(pseudonyms(study, crowd.raters))}
-    analysis = analyse(study, items, crowd.ratings, names=names)
+    simulation = simulate_ratings(study, items, Crowd(raters=4))
+    names = dict(zip(simulation.raters, STRINGS, strict=False))
+    analysis = analyse(study, items, simulation.ratings, names=names)
     return write_study_report(folder / "report", analysis)
 
 
 def batch_page(folder: Path) -> Path:
-    made = a_made_study(folder)
+    made = new_study(folder)
     study = replace(made.study, name=STRINGS[8], question=STRINGS[0], instructions="\n\n".join(STRINGS))
-    write_batch(folder / "batch", study, made.items)
+    write_mturk(folder / "batch", study, made.items)
     page = folder / "batch" / "template.html"
     own_script = '<script src="https://assets.crowd.aws/crowd-html-elements.js"></script>'
     page.write_text(page.read_text().replace(own_script, ""))
@@ -231,8 +230,8 @@ def test_reports_show_all_of_them_as_text(write: Callable[[Path], Path], tmp_pat
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing overflows on a phone"
 
 
-def test_the_judges_pages_show_all_of_them_as_text(tmp_path: Path, browser: Browser) -> None:
-    made = a_made_study(tmp_path, raters_per_item=1, per_rater=4)
+def test_the_studys_pages_show_all_of_them_as_text(tmp_path: Path, browser: Browser) -> None:
+    made = new_study(tmp_path, raters_per_item=1, per_rater=4)
     items = [replace(item, statement=text) for item, text in zip(made.items, STRINGS[10:], strict=False)]
     study = replace(made.study, name=STRINGS[0], question=STRINGS[1], instructions="\n\n".join(STRINGS))
     with ExitStack() as stack:

@@ -7,7 +7,7 @@ from importlib import import_module
 from campaign.tally import print_all
 
 NAMES = (
-    *("damaged_files", "strangers", "two_runs", "kills", "judge_kills", "disks", "failing_disks"),
+    *("damaged_files", "strangers", "two_runs", "kills", "study_kills", "disks", "failing_disks"),
     *("configurations", "crowds", "long_runs", "databases"),
 )
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: two judge servers on one database that is killed and restarted while people rate.
+"""PostgreSQL: two study servers on one database that is killed and restarted while people rate.
 
     PYTHONPATH=benchmarks:tests python -m campaign.databases --cases 5
 
@@ -19,9 +19,9 @@ from pathlib import Path
 import httpx
 
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
-from cod3s.study.collect.rating_store import open_store
-from judge_study import a_made_study, served
+from cod3s.study.store import open_store
 from postgresql_server import Cluster, cluster, find_binaries
+from studies import new_study, served
 
 _RATERS, _CLICKS = 3, 12
 _MOST_TRIES = 400
@@ -29,7 +29,7 @@ _MOST_TRIES = 400
 
 def rate_through_kills(server: Cluster, folder: Path, kills: int) -> list[str]:
     """Let raters click while the database is killed so many times; what was lost, saved twice or refused."""
-    made = a_made_study(folder)
+    made = new_study(folder)
     done = threading.Event()
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(server.url, made.study)) for _ in range(2)]
@@ -89,7 +89,7 @@ def _kill_again_and_again(server: Cluster, kills: int, done: threading.Event) ->
 
 
 def kill_databases(budget: Budget, kills: int = 3) -> Tally:
-    tally = Tally(f"PostgreSQL: {kills} kills, two judge servers")
+    tally = Tally(f"PostgreSQL: {kills} kills, two study servers")
     if find_binaries() is None:
         tally.remark = "skipped: PostgreSQL is not installed"
         return tally

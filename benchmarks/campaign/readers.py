@@ -35,12 +35,9 @@ from cod3s.io.locations import locate
 from cod3s.io.tables import read_sentences
 from cod3s.signatures import load_code, random_code
 from cod3s.signatures.signer import Signer
-from cod3s.study.exchange.incoming import check
-from cod3s.study.exchange.mturk import read_results
-from cod3s.study.exchange.potato import read_annotations
-from cod3s.study.exchange.rating_files import read_ratings
-from cod3s.study.plan.design import Design, make_study
-from cod3s.study.plan.folder import read_items, read_study
+from cod3s.study.design import Design, make_study
+from cod3s.study.exchange import check_rows, read_mturk, read_ratings
+from cod3s.study.folder import read_items, read_study
 
 Files = Mapping[str, bytes]
 
@@ -80,7 +77,7 @@ def make_readers(bundle: Path, corpus: Path, scratch: Path) -> list[Reader]:
         *_bundle_readers(bundle, scratch),
         Reader("corpus manifest", {"manifest.json": (corpus / "manifest.json").read_bytes()}, _read_manifest),
         Reader("word graph", {"words.sqlite": _word_graph(scratch)}, _read_word_graph),
-        *_judge_readers(scratch),
+        *_study_readers(scratch),
     ]
 
 
@@ -226,7 +223,7 @@ def _read_word_graph(folder: Path) -> None:
     open_word_graph(folder / "words.sqlite").related("the baker lost the key", 5)
 
 
-def _judge_readers(scratch: Path) -> Iterable[Reader]:
+def _study_readers(scratch: Path) -> Iterable[Reader]:
     outputs = scratch / "outputs.jsonl"
     rows = [{"source": cause, "relation": "effect", "answers": [effect]} for cause, effect, _ in PAIRS[:4]]
     outputs.write_bytes(_json_lines(rows))
@@ -237,22 +234,17 @@ def _judge_readers(scratch: Path) -> Iterable[Reader]:
     cells = [",".join(map(str, row.values())) for row in ratings]
     slots = ",".join(f"Input.id_{n},Answer.score_{n}" for n in range(1, 3))
     hits = f"WorkerId,AssignmentId,WorkTimeInSeconds,{slots}\nada,7,40,{items[0]},3,{items[1]},4\n"
-    label = {"schema": "plausibility", "name": "3"}
-    state = {"user_id": "ada", "instance_id_to_label_to_value": {item: [[label, True]] for item in items}}
-    lines = [{"user_id": "ada", "instance_id": item, "labels": {"plausibility": {"3": "3"}}} for item in items]
 
     def checked(read: Callable[[Path], Iterable[Any]], name: str) -> Callable[[Path], object]:
-        return lambda folder: check(read(folder / name), made.study, made.items)
+        return lambda folder: check_rows(read(folder / name), made.study, made.items)
 
-    yield Reader("judge study", study, lambda folder: (read_study(folder), read_items(folder)))
+    yield Reader("study", study, lambda folder: (read_study(folder), read_items(folder)))
     for name, content, read in (
         ("ratings.csv", "\n".join(["rater,item,score,seconds", *cells]).encode(), read_ratings),
         ("ratings.jsonl", _json_lines(ratings), read_ratings),
-        ("mturk.csv", hits.encode(), read_results),
-        ("user_state.json", json.dumps(state).encode(), read_annotations),
-        ("annotated_instances.jsonl", _json_lines(lines), read_annotations),
+        ("mturk.csv", hits.encode(), read_mturk),
     ):
-        yield Reader(f"judge, {name}", {name: content}, checked(read, name))
+        yield Reader(f"study, {name}", {name: content}, checked(read, name))
 
 
 def _json_lines(records: Iterable[Any]) -> bytes:

@@ -19,8 +19,6 @@ from cod3s.cli import (
     evaluate,
     generate,
     harvest,
-    judge,
-    judge_results,
     prepare,
     refine,
     remember,
@@ -28,6 +26,7 @@ from cod3s.cli import (
     select,
     serve,
     sign,
+    study,
     train,
 )
 from cod3s.errors import Cod3sError, UsageError
@@ -92,13 +91,12 @@ _BINS: Commands = (
     ("show", bins.show, "bins.sqlite 0110100111010010"),
     ("tree", bins.tree, "bins.sqlite --depth 3"),
 )
-_JUDGE: Commands = (
-    ("new", judge.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
-    ("serve", judge.serve, "study/ --port 8001"),
-    ("export", judge_results.export, "study/ --to mturk -o batch/"),
-    ("import", judge_results.import_, "study/ results.csv --from mturk"),
-    ("analyse", judge_results.analyse, "study/ -o report/"),
-    ("simulate", judge_results.simulate, "study/ --raters 12 --noise 0.8"),
+_STUDY: Commands = (
+    ("new", study.new, "outputs/*.jsonl -o study/ --copa copa-dev.xml"),
+    ("serve", study.serve, "study/ --port 8001"),
+    ("export", study.export, "study/ --to mturk -o batch/"),
+    ("import", study.import_, "study/ results.csv --from mturk"),
+    ("analyse", study.analyse, "study/ -o report/"),
 )
 _BUNDLE: Commands = (
     ("export", bundle.export, "run/ -o bundle/ --levels 63"),
@@ -114,7 +112,7 @@ _GROUPS = (
     ("bundle", "Bundles: the folders that generation opens.", _BUNDLE),
     ("critic", "The critic: how plausible is an answer?", _CRITIC),
     ("bins", "Bins: all sentences that share a signature.", _BINS),
-    ("judge", "Human plausibility studies: create a study, collect ratings, analyse them.", _JUDGE),
+    ("study", "Human plausibility studies: create a study, collect ratings, analyse them.", _STUDY),
 )
 
 

@@ -1,1 +1,1 @@
-"""The human plausibility study: items from stored outputs, a page to rate them on, a store, and the analysis."""
+"""Human plausibility studies: items from stored outputs, a page to rate them on, a store, the analysis."""

@@ -1,1 +1,0 @@
-"""Collect ratings: the server, its pages and the store."""

@@ -1,1 +1,0 @@
-"""Exchange a study with other annotation platforms."""

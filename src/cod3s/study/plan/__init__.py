@@ -1,1 +1,0 @@
-"""Design a study of human plausibility ratings."""
