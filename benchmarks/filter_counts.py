@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from cod3s.cli.output import print_table
-from cod3s.corpus.conditions import Filter
-from cod3s.corpus.filters import find_filters, removed_by
+from cod3s.corpus.filters import Filter, find_filters, removed_by
 from cod3s.corpus.sql import connect
 
 

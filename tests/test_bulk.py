@@ -23,7 +23,7 @@ def job_of(bundle: TinyBundle) -> Job:
 
 
 def answer(output: Path, job: Job, sources: list[str] = SOURCES, stage: Stage = silent_stage) -> BulkResult:
-    return answer_in_bulk(sources, str(output), job, shard_size=3, threads=1, stage=stage)
+    return answer_in_bulk(sources, output, job, shard_size=3, threads=1, stage=stage)
 
 
 def stopped_after_one_shard(label: str, _total: int | None) -> AbstractContextManager[Progress]:

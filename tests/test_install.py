@@ -84,14 +84,17 @@ def test_a_bundle_can_be_asked_what_it_is_in_the_base_install(base: Path, tmp_pa
         (["train", "corpus", "-o", "run"], "cod3s[train]"),
         (["evaluate", "data.tsv", "-o", "report"], "cod3s[evaluate]"),
         (["bundle", "export", "run", "-o", "bundle"], "cod3s[train]"),
-        (["bins", "build", "texts.zst", "-o", "bins", "--encoder", "static"], "cod3s[corpus]"),
+        (
+            ["bins", "build", "texts.parquet", "--column", "text", "-o", "bins", "--encoder", "static"],
+            "cod3s[corpus]",
+        ),
     ],
 )
 def test_a_missing_extra_says_which_install_brings_it(
     base: Path, arguments: list[str], extra: str, tmp_path: Path
 ) -> None:
     (tmp_path / "sts.csv").write_text("a b,a c,1\nd e,d f,2\n")
-    (tmp_path / "texts.zst").write_bytes(b"anything")
+    (tmp_path / "texts.parquet").write_bytes(b"anything")
     done = run(base / "cod3s", *arguments, cwd=tmp_path)
     assert done.returncode == 1
     assert f"pip install '{extra}'" in done.stderr

@@ -215,7 +215,14 @@ def test_cells_written_by_csv_are_read_back(rows: list[list[str]]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.jsonl", "jsonl"), ("a.csv.gz", "csv"), ("a.b.tsv.zst", "tsv"), ("a.txt", None), ("-", None)],
+    [
+        ("a.jsonl", "jsonl"),
+        ("a.csv.gz", "csv"),
+        ("a.b.tsv.gz", "tsv"),
+        ("a.parquet", "parquet"),
+        ("a.txt", None),
+        ("-", None),
+    ],
 )
 def test_the_kind_is_known_by_the_name(name: str, kind: str | None) -> None:
     assert kind_of(Path(name)) == kind

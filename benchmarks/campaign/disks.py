@@ -20,7 +20,7 @@ from campaign.tally import Tally, parser, print_all
 from cod3s.bins.file import BinsFacts, write_bins
 from cod3s.errors import Cod3sError
 from cod3s.io.disk import replaced_folder, write_json, write_json_lines, write_text
-from cod3s.io.writers import replaced_table
+from cod3s.io.tables import replaced_table
 from cod3s.records import Bin
 
 _SMALL_DISK_BYTES = 1 << 19

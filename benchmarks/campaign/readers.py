@@ -14,9 +14,10 @@ from typing import Any
 from cod3s.bins import open_bins
 from cod3s.bundle import open_vocabulary, read_facts, verify
 from cod3s.corpus.manifest import load_manifest
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.questions import read_questions
-from cod3s.corpus.read import Reader as PairReader
-from cod3s.corpus.relations import columns_of, find_relations
+from cod3s.corpus.relations import EFFECT
+from cod3s.corpus.sift import Sifter
 from cod3s.decode.baselines.word_graph.store import (
     Edge,
     WordForm,
@@ -31,7 +32,6 @@ from cod3s.encode import load_encoder
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.harvest.documents import read_pieces
-from cod3s.io.locations import locate
 from cod3s.io.tables import read_sentences
 from cod3s.signatures import load_code, random_code
 from cod3s.signatures.signer import Signer
@@ -103,7 +103,6 @@ def _pair_readers() -> Iterable[Reader]:
         "pairs.jsonl": _json_lines(dict(zip(header, row, strict=True)) for row in PAIRS),
         "because_mode/a.txt": "".join(f"because\t{effect}\t{cause}\n" for cause, effect, _ in PAIRS).encode(),
         "pairs.tsv.gz": gzip.compress(tsv, mtime=0),
-        "pairs.tsv.zst": zstd_compressed(tsv),
         "pairs.parquet": _parquet(header, PAIRS),
     }
     for name, content in text.items():
@@ -112,11 +111,9 @@ def _pair_readers() -> Iterable[Reader]:
 
 def _pair_reader(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> None:
-        relations = columns_of(find_relations("both", ""))
-        for skip_bad in (True, False):
-            reader = PairReader(locate(folder / name), relations, skip_bad=skip_bad)
-            for _ in reader.batches():
-                pass
+        for bad_rows in ("skip", "stop"):
+            config = PrepareConfig(filter="none", bad_rows=bad_rows)
+            Sifter(config)(folder / name, EFFECT, folder / "part")
 
     return read
 
@@ -126,7 +123,6 @@ def _text_readers() -> Iterable[Reader]:
     for name, content in {
         "s.txt": text,
         "s.txt.gz": gzip.compress(text),
-        "s.txt.zst": zstd_compressed(text),
     }.items():
         yield Reader(f"sentences, {name[1:]}", {name: content}, _sentence_reader(name))
     table = _json_lines({"text": cause, "id": 1} for cause, _, _ in PAIRS)
@@ -216,7 +212,7 @@ def _read_pieces(folder: Path) -> None:
 
 
 def _read_manifest(folder: Path) -> None:
-    load_manifest(locate(folder))
+    load_manifest(folder)
 
 
 def _read_word_graph(folder: Path) -> None:
@@ -249,13 +245,6 @@ def _study_readers(scratch: Path) -> Iterable[Reader]:
 
 def _json_lines(records: Iterable[Any]) -> bytes:
     return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
-def zstd_compressed(content: bytes) -> bytes:
-    import zstandard
-
-    compressed: bytes = zstandard.ZstdCompressor().compress(content)
-    return compressed
 
 
 def _parquet(names: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:

@@ -19,14 +19,14 @@ from typing import Any
 
 from campaign.guarded import Guarded, Try, refused_or_done
 from campaign.material import bundle_and_corpus
-from campaign.readers import zstd_compressed
 from campaign.tally import Tally, parser, print_all
 from cod3s.bins import open_bins
+from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.questions import read_questions
-from cod3s.corpus.read import Reader
+from cod3s.corpus.relations import EFFECT
+from cod3s.corpus.sift import Sifter
 from cod3s.decode.models import open_models
 from cod3s.evaluate.outputs import read_outputs
-from cod3s.io.locations import locate
 from cod3s.io.tables import read_sentences
 from cod3s.signatures import load_code
 
@@ -70,14 +70,12 @@ def _bombs() -> Iterator[Trap]:
     yield Trap("text bomb", _bomb("s.txt.gz", b"a"), lambda folder: [*read_sentences(folder / "s.txt.gz")])
     yield Trap("JSONL bomb", _bomb("o.jsonl.gz", b"["), lambda folder: read_outputs(folder / "o.jsonl.gz"))
     yield Trap("CSV bomb", _bomb("t.csv.gz", b'"'), lambda folder: [*read_sentences(folder / "t.csv.gz", "a")])
-    yield Trap("zst bomb", _bomb("s.txt.zst", b"a"), lambda folder: [*read_sentences(folder / "s.txt.zst")])
     yield Trap("COPA bomb", _bomb("c.xml.gz", b"<"), lambda folder: read_questions(folder / "c.xml.gz"))
     yield Trap("pairs bomb", _bomb("p.tsv.gz", b"a\t"), lambda folder: _read_pairs(folder / "p.tsv.gz"))
 
 
 def _read_pairs(path: Path) -> None:
-    for _ in Reader(locate(path), [("cause", "effect")]).batches():
-        pass
+    Sifter(PrepareConfig())(path, EFFECT, path.parent / "part")
 
 
 def _bundle_traps(bundle: Path) -> Iterator[Trap]:
@@ -167,8 +165,7 @@ def _bomb(name: str, text: bytes) -> Callable[[Path], None]:
 
     def lay(folder: Path) -> None:
         block = text * (_BLOCK_BYTES // len(text))
-        part = zstd_compressed(block) if name.endswith(".zst") else gzip.compress(block)
-        (folder / name).write_bytes(part * (_BOMB_BYTES // _BLOCK_BYTES))
+        (folder / name).write_bytes(gzip.compress(block) * (_BOMB_BYTES // _BLOCK_BYTES))
 
     return lay
 

@@ -9,8 +9,8 @@ A run that was stopped continues with the missing shards and ends with the same 
 """
 
 import hashlib
+import shutil
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,7 @@ from cod3s.decode.decode_config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.decode.request import in_batches
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
-from cod3s.io.disk import sha256
-from cod3s.io.locations import Location, locate
+from cod3s.io.disk import read_json, replaced_file, sha256, write_json
 from cod3s.io.lock import sole_writer
 from cod3s.options import changed_values
 
@@ -80,7 +79,7 @@ class _Split:
 
 def answer_in_bulk(
     sources: Iterable[str],
-    output: str,
+    output: Path,
     job: Job,
     *,
     shard_size: int,
@@ -88,23 +87,24 @@ def answer_in_bulk(
     threads: int | None = None,
     stage: Stage = silent_stage,
 ) -> BulkResult:
-    """Write the answers to all sources to the folder `output` (a path or a URL), in shards of `shard_size`.
+    """Write the answers to all sources to the folder `output`, in shards of `shard_size`.
 
     Shards that an earlier run finished are kept. A folder made from different sources or settings is an
     error. `threads` is per worker.
     """
-    folder = locate(output)
     settings = {**job.settings(), "shard_size": shard_size}
     load(job.folder).require_system(job.system, job.relation, job.config)
-    with sole_writer(folder.local) if folder.local else nullcontext():
-        split = _split_sources(sources, folder, settings, shard_size, stage)
-        tasks = [(_sources(folder, number), _answers(folder, number)) for number in range(split.shards)]
+    with sole_writer(output):
+        split = _split_sources(sources, output, settings, shard_size, stage)
+        tasks = [(_sources(output, number), _answers(output, number)) for number in range(split.shards)]
         waiting = [task for task in tasks if not task[1].exists()]
         with stage("shards", len(waiting)) as progress:
             make = partial(ShardAnswerer, job, settings["bundle"], threads)
             (engine or LocalEngine()).run(make, waiting, progress)
-        (folder / ".work").remove()
-    return BulkResult(folder.url, split.sources, split.shards, len(waiting))
+        shutil.rmtree(output / ".work", ignore_errors=True)
+        for killed in output.glob(".*.part"):
+            killed.unlink(missing_ok=True)
+    return BulkResult(str(output), split.sources, split.shards, len(waiting))
 
 
 class ShardAnswerer:
@@ -118,41 +118,39 @@ class ShardAnswerer:
             )
         self._job, self._generator = job, load(job.folder, threads=threads)
 
-    def __call__(self, sources: Location, answers: Location) -> None:
+    def __call__(self, sources: Path, answers: Path) -> None:
         job = self._job
-        with sources.opened(compression=None) as stream:
-            texts = stream.read().decode().splitlines()
+        texts = sources.read_text(encoding="utf-8").split("\n")[:-1]
         requests = ((text, job.signatures) for text in texts)
         sets = self._generator.generate_many(requests, job.relation, system=job.system, options=job.config)
-        with answers.replaced() as stream:
-            for answer_set in sets:
-                stream.write(f"{answer_set.to_json()}\n".encode())
+        with replaced_file(answers) as partial, partial.open("w", encoding="utf-8") as stream:
+            stream.writelines(f"{answer_set.to_json()}\n" for answer_set in sets)
 
 
 def _split_sources(
-    sources: Iterable[str], folder: Location, settings: dict[str, Any], shard_size: int, stage: Stage
+    sources: Iterable[str], folder: Path, settings: dict[str, Any], shard_size: int, stage: Stage
 ) -> _Split:
     """Write the sources of each shard that is not yet answered; an earlier run must have had the same ones."""
     job_file = folder / NAME
-    before = job_file.read_json() if job_file.exists() else None
+    before = read_json(job_file) if job_file.exists() else None
     if before is not None:
         _compare(folder, before, settings)
-    elif folder.files():
+    elif folder.is_dir() and any(not file.name.startswith(".") for file in folder.iterdir()):
         raise Cod3sError(
-            f"{folder.url} already contains files, but no answers from `cod3s generate`",
+            f"{folder} already contains files, but no answers from `cod3s generate`",
             hint="choose a new or empty folder",
         )
     with stage("reading sources", None) as progress:
         split = _write_sources(sources, folder, shard_size, progress)
     if before is None:
-        job_file.write_json({"format": FORMAT, "sources": asdict(split), "settings": settings})
+        write_json(job_file, {"format": FORMAT, "sources": asdict(split), "settings": settings})
     elif before["sources"] != asdict(split):
-        (folder / ".work").remove()
+        shutil.rmtree(folder / ".work", ignore_errors=True)
         raise _other_job(folder, [f"its {before['sources']['sources']} sources are different ones"])
     return split
 
 
-def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, progress: Progress) -> _Split:
+def _write_sources(sources: Iterable[str], folder: Path, shard_size: int, progress: Progress) -> _Split:
     digest = hashlib.sha256()
     count = shards = 0
     for batch in in_batches(sources, shard_size):
@@ -160,8 +158,8 @@ def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, pr
         lines = "".join(f"{text}\n" for text in texts).encode()
         digest.update(lines)
         if not _answers(folder, shards).exists():
-            with _sources(folder, shards).replaced() as stream:
-                stream.write(lines)
+            with replaced_file(_sources(folder, shards)) as partial:
+                partial.write_bytes(lines)
         count, shards = count + len(texts), shards + 1
         progress(len(texts))
     if not count:
@@ -169,23 +167,23 @@ def _write_sources(sources: Iterable[str], folder: Location, shard_size: int, pr
     return _Split(count, digest.hexdigest(), shards)
 
 
-def _compare(folder: Location, before: dict[str, Any], settings: dict[str, Any]) -> None:
+def _compare(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -> None:
     if before.get("format") != FORMAT:
-        raise Cod3sError(f"{folder.url} has a {NAME} in a different format", hint="choose another folder with -o")
+        raise Cod3sError(f"{folder} has a {NAME} in a different format", hint="choose another folder with -o")
     if changed := changed_values(before["settings"], settings):
         raise _other_job(folder, changed)
 
 
-def _other_job(folder: Location, changed: list[str]) -> Cod3sError:
+def _other_job(folder: Path, changed: list[str]) -> Cod3sError:
     return Cod3sError(
-        f"{folder.url} holds the answers of a different job: {'; '.join(changed)}",
+        f"{folder} holds the answers of a different job: {'; '.join(changed)}",
         hint="choose another folder with -o, or delete this folder first",
     )
 
 
-def _sources(folder: Location, number: int) -> Location:
+def _sources(folder: Path, number: int) -> Path:
     return folder / ".work" / f"sources-{number:05d}.txt"
 
 
-def _answers(folder: Location, number: int) -> Location:
+def _answers(folder: Path, number: int) -> Path:
     return folder / f"answers-{number:05d}.jsonl"

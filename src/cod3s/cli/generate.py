@@ -156,7 +156,7 @@ def _write_shards(
 
     result = answer_in_bulk(
         texts,
-        output,
+        Path(output),
         job,
         shard_size=shard_size,
         engine=find_engine(engine, workers),

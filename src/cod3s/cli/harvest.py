@@ -23,13 +23,11 @@ _PLAIN = (".txt", ".md")
 def harvest(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Text (.txt, .md), tables (.jsonl, .csv, .tsv), also .gz, .zst; .parquet; - for stdin."
-        ),
+        typer.Argument(help="Text (.txt, .md), tables (.jsonl, .csv, .tsv, also .gz, .parquet); - for stdin."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz, .zst."),
+        typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")

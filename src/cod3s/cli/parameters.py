@@ -35,7 +35,9 @@ def seed_option(help: str) -> Any:
 
 SeedOption = Annotated[int, seed_option(f"Seed for the hyperplanes; the original code uses {SEED}.")]
 CodeOption = Annotated[str, typer.Option(help="random, or the folder of a fitted code, such as corpus/code.")]
-ColumnOption = Annotated[str | None, typer.Option(help="The column or field to read, for .tsv, .csv and .jsonl.")]
+ColumnOption = Annotated[
+    str | None, typer.Option(help="The column or field to read, for .tsv, .csv, .jsonl and .parquet.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
 BundleOption = Annotated[
     Path | None,
@@ -54,7 +56,7 @@ AnswersOption = Annotated[
     typer.Option(help="Good answers to learn from: a table with source, relation and target; repeatable."),
 ]
 SentencesArgument = Annotated[
-    Path, typer.Argument(help="Sentences, one per line (also .gz, .zst), a table with --column, or - for stdin.")
+    Path, typer.Argument(help="Sentences, one per line (also .gz), a table with --column, or - for stdin.")
 ]
 
 Options = dict[str, Any]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PairsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Files of pairs, or folders of them: TSV, CSV or JSONL (also .gz, .zst) or Parquet with the columns "
-        "cause and effect, or source and target; or CausalBank as released. Also s3:// and gs://, or - for stdin."
+        help="Files of pairs, or folders of them: TSV, CSV or JSONL (also .gz) or Parquet with the columns "
+        "relation, source and target; cause and effect; or source and target. CausalBank as released. - for stdin."
     ),
 ]
 OutputOption = Annotated[str, typer.Option("--output", "-o", help="The corpus folder to write.")]
@@ -41,19 +41,22 @@ def prepare(
 ) -> None:
     """Filter, de-duplicate, split, embed and sign pairs: a corpus that `cod3s train` reads.
 
+    All targets of a source go into one split, and no source of dev or test is anywhere in train. A column `split`
+    (train, dev or test) decides instead, and a column `group` keeps near-duplicate sources together.
+
     Continues where a killed run stopped; does nothing if the corpus is finished. A folder with a different corpus
     is refused.
     """
     require_all("corpus", "pyarrow", "duckdb")
     from cod3s.corpus.engines import find_engine
-    from cod3s.corpus.manifest import remarks_on_splits
+    from cod3s.corpus.manifest import remarks_on
 
     manifest, is_new = cod3s.prepare(
         pairs, output, PrepareConfig(**options), engine=find_engine(engine, workers), memory=memory, stage=progress
     )
     if not is_new:
         say(f"{output} is finished: nothing to do")
-    for remark in remarks_on_splits(manifest):
+    for remark in remarks_on(manifest):
         say(remark)
     if json:
         print_json(asdict(manifest))
@@ -72,6 +75,5 @@ def _print_corpus(output: str, manifest: "Manifest") -> None:
         ]
         splits = [f"{split} {count:,}" for split, count in facts.splits.items()]
         splits += [f"{facts.bins.rows:,} bins"] if facts.bins else []
-        splits += [f"{manifest.shared_sentences} sentences of dev and test in train"]
         caption = f"{output}/{name}: {' | '.join(splits)}\n{settings}"
         print_table(f"Funnel of {name}", ("step", "rows in", "removed", "rows out"), rows, caption)

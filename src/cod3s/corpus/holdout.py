@@ -1,165 +1,90 @@
-"""Decide which pairs are held out for dev and test.
+"""Decide which sources are held out for dev and test.
 
-A pair's key depends on its text alone: not on the other pairs, the order of the files, the machine or a version.
-Its first 64 bits put it on a line from 0 to 2^64; a fixed stretch of that line is dev, another is test, and the
-rest is train. A small corpus has too few pairs there, or only pairs that share a sentence with train, so whole
-groups of pairs that share sentences are held out instead.
+A source's unit (its text, or the group it was given) is hashed to a number from 0 to 2^64: a fixed stretch of this
+line is dev, another is test, and the rest is train. So all targets of a source are in one split, and adding data
+moves nothing. A small corpus has too few sources on these stretches: it gets wider ones.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from cod3s.corpus.manifest import MIN_UNITS
 from cod3s.corpus.prepare_config import PrepareConfig
 
-SPLITS = ("train", "dev", "test")
-MAX_GROUPED_ROWS = 200_000
-"""Larger corpora are always split by the line: its share holds thousands of their pairs."""
-
+SHARE = 0.02
+"""The share of the sources that dev may come from, and test."""
+MAX_PAIRS = 4000
+"""The maximum number of pairs in dev, and in test."""
+_SMALL = 200_000  # pairs; the stretches of a larger corpus hold thousands
 _END = 1 << 64
 _Numbers = npt.NDArray[np.uint64]
 _Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Line:
-    """Holds out stretches of the line: `share` of it for dev, as much for test; 0 holds out nothing."""
+class HeldOut:
+    """Where dev and test end on the line; `large` units stay in train. A split of the row's own comes first."""
 
-    share: float
+    dev_end: int = 0
+    test_end: int = 0
+    large: tuple[int, ...] = ()
+    has_dev: bool = True
+    has_test: bool = True
+    is_given: bool = False  # whether rows name their splits
 
-    def stretch(self, split: str) -> tuple[int, int]:
-        """The first key of the split and the first key after it."""
-        width = int(self.share * _END)
-        ends = {"dev": (0, width), "test": (width, 2 * width), "train": (2 * width, _END)}
-        return ends[split]
-
-    def condition(self, relation: str, split: str) -> str:
-        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
-        start, end = self.stretch(split)
-        return f"key_high BETWEEN {start}::UBIGINT AND {end - 1}::UBIGINT" if start < end else "FALSE"
-
-
-@dataclass(frozen=True)
-class AtLeast:
-    """How many pairs of each relation a split should have, but never more than `share` of them."""
-
-    pairs: int
-    share: float
-
-    def of(self, pairs: int) -> int:
-        return min(self.pairs, int(self.share * pairs))
+    def split_of(self) -> str:
+        """An SQL expression for the split of a row."""
+        cases = [f"WHEN unit IN ({', '.join(f'{unit}::UBIGINT' for unit in self.large)}) THEN 'train'"] * bool(
+            self.large
+        )
+        cases += [f"WHEN unit < {self.dev_end}::UBIGINT THEN '{'dev' if self.has_dev else 'train'}'"]
+        cases += [f"WHEN unit < {self.test_end}::UBIGINT THEN '{'test' if self.has_test else 'train'}'"]
+        return f"CASE WHEN split <> '' THEN split {' '.join(cases)} ELSE 'train' END"
 
 
-def wanted_pairs(config: PrepareConfig) -> dict[str, AtLeast]:
-    """How many pairs dev and test should have; empty if the user chose a --held-out share.
+def hold_out(connection: Any, tables: Sequence[str], config: PrepareConfig) -> HeldOut:
+    """Choose the stretches of the line for the rows of all relations together."""
+    rows = " UNION ALL ".join(f"SELECT unit, split FROM {table}" for table in tables)
+    [(given, open_rows)] = connection.execute(
+        f"SELECT count(*) FILTER (split <> ''), count(*) FILTER (split = '') FROM ({rows})"
+    ).fetchall()
+    if not open_rows or (config.dev == 0 and config.test == 0):
+        return HeldOut(is_given=bool(given))
+    share = SHARE if config.held_out is None else config.held_out
+    dev_end, test_end, large = int(share * _END), int(2 * share * _END), ()
+    if open_rows <= _SMALL:
+        query = f"SELECT unit, count(*) AS pairs FROM ({rows}) WHERE split = '' GROUP BY unit ORDER BY unit"
+        columns = connection.sql(query).fetchnumpy()
+        units, pairs = columns["unit"].astype(np.uint64), columns["pairs"].astype(np.int64)
+        if len(units) < MIN_UNITS:
+            return HeldOut(is_given=bool(given))
+        too_large = pairs * MIN_UNITS > pairs.sum()
+        large = tuple(units[too_large].tolist())
+        units, pairs = units[~too_large], pairs[~too_large]
+        dev, test = (_least(config, most, open_rows, len(tables)) for most in (config.dev, config.test))
+        dev_end = _end_of(units, pairs, 0, dev_end, dev)
+        test_end = _end_of(units, pairs, dev_end, dev_end + int(share * _END), test)
+    return HeldOut(dev_end, min(test_end, _END - 1), large, config.dev != 0, config.test != 0, bool(given))
 
-    The default number is an upper limit: a small corpus gives a tenth of its pairs, up to a hundred. Any other
-    number is taken literally, up to a quarter of the pairs.
+
+def _least(config: PrepareConfig, most: int | None, pairs: int, relations: int) -> int:
+    """How many pairs of all relations a split of a small corpus should have."""
+    if config.held_out is not None:
+        return 0
+    return min(100 * relations, pairs // 10) if most is None else min(most * relations, pairs // 4)
+
+
+def _end_of(units: _Numbers, pairs: _Counts, start: int, end: int, least: int) -> int:
+    """The end of a stretch that reaches to `end`, or further if it would have fewer than `least` pairs.
+
+    It leaves at least half of the units that follow `start` to the rest.
     """
-    if config.held_out != PrepareConfig.held_out:
-        return {}
-    default = {"dev": PrepareConfig.dev, "test": PrepareConfig.test}
-    return {
-        split: AtLeast(min(number, 100), 0.1) if number == default[split] else AtLeast(number, 0.25)
-        for split, number in (("dev", config.dev), ("test", config.test))
-    }
-
-
-@dataclass(frozen=True)
-class Keys:
-    """The keys of a relation's unique pairs, and the hashes of their sentences."""
-
-    high: _Numbers  # (pairs,)
-    sentences: _Numbers  # (pairs, source and target)
-
-    def of_split(self, line: Line, split: str) -> npt.NDArray[np.bool_]:
-        start, end = line.stretch(split)
-        return (self.high >= start) & (self.high < end)
-
-
-def read_keys(connection: Any, table: str) -> Keys:
-    """The keys in sifted rows, each pair once."""
-    query = f"SELECT DISTINCT key_high, source_hash, target_hash FROM {table} ORDER BY ALL"
-    columns = connection.sql(query).fetchnumpy()
-    sentences = np.stack([columns["source_hash"], columns["target_hash"]], axis=1)
-    return Keys(columns["key_high"].astype(np.uint64), sentences.astype(np.uint64))
-
-
-def fills(line: Line, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> bool:
-    """Whether the line holds out enough pairs that share no sentence with train."""
-    train = np.concatenate([keys.sentences[keys.of_split(line, "train")].ravel() for keys in relations.values()])
-    for keys in relations.values():
-        clean = ~np.isin(keys.sentences, train).any(axis=1)
-        for split, wanted in least.items():
-            if np.count_nonzero(clean & keys.of_split(line, split)) < wanted.of(len(keys.high)):
-                return False
-    return True
-
-
-class Groups:
-    """Holds out whole groups of pairs: pairs that share a sentence, in any relation, are in the same group."""
-
-    def __init__(self, connection: Any, relations: Mapping[str, Keys], least: Mapping[str, AtLeast]) -> None:
-        names = list(relations)
-        sentences = np.concatenate([keys.sentences for keys in relations.values()])
-        high = np.concatenate([keys.high for keys in relations.values()])
-        relation = np.repeat(np.arange(len(names)), [len(keys.high) for keys in relations.values()])
-        group = _groups(sentences)
-        sizes = np.zeros((group.max(initial=-1) + 1, len(names)), np.int64)  # pairs by group and relation
-        np.add.at(sizes, (group, relation), 1)
-        first = np.full(len(sizes), _END - 1, np.uint64)
-        np.minimum.at(first, group, high)
-        order = np.argsort(first, kind="stable").tolist()
-        split_of = np.zeros(len(sizes), np.int64)  # an index into SPLITS
-        for split, wanted in least.items():
-            left = np.array([wanted.of(len(keys.high)) for keys in relations.values()], np.int64)
-            free = [number for number in order if not split_of[number]]
-            split_of[list(_chosen(free, sizes, left))] = SPLITS.index(split)
-        for number, name in enumerate(names):
-            rows = (relation == number) & (split_of[group] > 0)
-            splits = [SPLITS[index] for index in split_of[group[rows]].tolist()]
-            table = pa.table({"key": high[rows], "split": pa.array(splits, pa.string())})
-            connection.register(f"held_out_{name}", table)
-
-    def condition(self, relation: str, split: str) -> str:
-        """An SQL condition over `key_high`: which rows of a relation belong to a split."""
-        if split == "train":
-            return f"key_high NOT IN (SELECT key FROM held_out_{relation})"
-        return f"key_high IN (SELECT key FROM held_out_{relation} WHERE split = '{split}')"
-
-
-def _chosen(groups: list[int], sizes: _Counts, left: _Counts) -> Iterator[int]:
-    """The first groups that fit; if none fits, the smallest group, provided that most pairs are left for train."""
-    wanted = left.any()
-    empty = True
-    for number in groups:
-        if (sizes[number] <= left).all():
-            left = left - sizes[number]
-            empty = False
-            yield number
-    if wanted and empty and groups:
-        smallest = min(groups, key=lambda number: int(sizes[number].sum()))
-        if (4 * sizes[smallest] <= sizes.sum(axis=0)).all():
-            yield smallest
-
-
-def _groups(sentences: _Numbers) -> npt.NDArray[np.intp]:
-    """The number of each pair's group, from the hashes of the sentences: (pairs, source and target)."""
-    known, ids = np.unique(sentences, return_inverse=True)
-    parents = list(range(len(known)))
-
-    def root(number: int) -> int:
-        while parents[number] != number:
-            parents[number] = number = parents[parents[number]]
-        return number
-
-    pairs = ids.reshape(-1, 2).tolist()
-    for source, target in pairs:
-        parents[root(source)] = root(target)
-    roots = np.array([root(source) for source, _ in pairs], np.intp)
-    numbers: npt.NDArray[np.intp] = np.unique(roots, return_inverse=True)[1].reshape(-1)
-    return numbers
+    first, last = (int(np.searchsorted(units, np.uint64(min(key, _END - 1)))) for key in (start, end))
+    if least:
+        last = max(last, first + 1 + int(np.searchsorted(np.cumsum(pairs[first:]), least)))
+    last = min(last, first + (len(units) - first) // 2)
+    return int(units[last]) if last < len(units) else end

@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from cod3s import __version__
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.checked_records import parse_record
-from cod3s.io.locations import Location
+from cod3s.io.disk import read_json
 
-FORMAT = 2  # 1 had no signatures of sources
+FORMAT = 3
 NAME = "manifest.json"
 WORK = ".work"  # what an unfinished corpus has instead
-_FEW_PAIRS = 10  # with fewer, a tenth rounds to none
+MIN_UNITS = 10  # sources or groups of sources; with fewer none is held out, so that train is not empty
 BUG = "this is a bug in cod3s: please report it with the command that you ran"
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "ctranslate2", "wordllama")
 
@@ -55,21 +56,20 @@ class RelationFacts:
     inverse: str
     splits: dict[str, int]
     funnel: list[FunnelStep]
-    leaked: int  # held-out pairs left out because one of their sentences occurs in train
     shards: list[FileFacts]
     bins: FileFacts | None
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A finished corpus. `shared_sentences` was counted on the shards on disk: train against dev and test."""
+    """A finished corpus."""
 
     config: PrepareConfig
     inputs: list[InputFile]
     encoder: str | None  # the encoder's id
     dim: int | None
     relations: dict[str, RelationFacts]
-    shared_sentences: int
+    has_own_splits: bool  # whether the input has a column `split`
     bad_rows: list[str] = field(default_factory=list)  # the first few that were skipped
     versions: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
@@ -97,64 +97,66 @@ def make_funnel(
 
 def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
     """Why a split has no pairs, and what helps."""
-    config, facts = manifest.config, manifest.relations[relation]
-    pairs = sum(facts.splits.values())
+    config = manifest.config
     if split == "train":
         return "none were left for it", "give more pairs"
-    if not getattr(config, split):
+    if getattr(config, split) == 0:
         return f"it was prepared with --{split} 0", f"prepare it again with, for example, --{split} 100"
-    if config.held_out != PrepareConfig.held_out:
-        reason = f"--held-out {config.held_out:g} left none whose sentences do not occur in train"
-        return (reason, "prepare it again without --held-out, so that whole groups of pairs are held out")
-    if pairs < _FEW_PAIRS:
-        return f"there are fewer than {_FEW_PAIRS} pairs", f"give at least {_FEW_PAIRS} pairs"
+    if manifest.has_own_splits:
+        return "the column `split` puts no pairs there", f"name {split} in the column `split`"
+    if config.held_out is not None:
+        return f"--held-out {config.held_out:g} is too small a share", "prepare it again without --held-out"
     return (
-        "nearly all pairs are connected by sentences that they share, so none can be held out",
-        "add pairs whose sentences occur in no other pair",
+        f"there are fewer than {MIN_UNITS} sources, and each keeps its targets together",
+        f"give at least {MIN_UNITS} sources",
     )
 
 
-def remarks_on_splits(manifest: Manifest) -> list[str]:
-    """A remark for each split that was asked for and came out empty."""
+def remarks_on(manifest: Manifest) -> list[str]:
+    """A remark on each split that came out empty though it was asked for, and on pairs that --orders left out."""
     remarks = []
     for relation, facts in manifest.relations.items():
+        left_out = sum(step.removed for step in facts.funnel if step.name == "order")
+        if left_out:
+            remarks.append(
+                f"{relation} leaves out {left_out:,} pairs that are worded the other way round; "
+                "--orders all lets every pair teach both relations"
+            )
         for split in ("dev", "test"):
-            if getattr(manifest.config, split) and not facts.splits.get(split):
+            if getattr(manifest.config, split) != 0 and not facts.splits.get(split):
                 reason, remedy = why_empty(manifest, relation, split)
                 remarks.append(f"{relation} has no {split} pairs: {reason}; {remedy}")
     return remarks
 
 
-def load_manifest(corpus: Location) -> Manifest:
+def load_manifest(corpus: Path) -> Manifest:
     """The manifest of a corpus folder; a folder without it is not finished."""
     file = corpus / NAME
     if not file.exists():
         raise _no_manifest(corpus)
     try:
-        content = file.read_json()
+        content = read_json(file)
         check_format(content.get("format"), corpus)
         return parse_record(Manifest, content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{file.url} is not a manifest of this format: {error}") from error
+        raise FileFormatError(f"{file} is not a manifest of this format: {error}") from error
 
 
-def _no_manifest(corpus: Location) -> Cod3sError:
+def _no_manifest(corpus: Path) -> Cod3sError:
     if (corpus / WORK).exists():
         return Cod3sError(
-            f"the corpus in {corpus.url} is not finished", hint="run the same `cod3s prepare` again to resume"
+            f"the corpus in {corpus} is not finished", hint="run the same `cod3s prepare` again to resume"
         )
-    is_file = corpus.exists() and not corpus.is_folder()
-    problem = (
-        f"{corpus.url} is a file, but a corpus is a folder" if is_file else f"there is no corpus in {corpus.url}"
-    )
+    is_file = corpus.is_file()
+    problem = f"{corpus} is a file, but a corpus is a folder" if is_file else f"there is no corpus in {corpus}"
     return Cod3sError(problem, hint="make a corpus from pairs with `cod3s prepare pairs.tsv -o corpus`")
 
 
-def check_format(format_number: object, corpus: Location) -> None:
+def check_format(format_number: object, corpus: Path) -> None:
     """Raise an error unless the corpus, finished or not, has the format of this version."""
     if format_number != FORMAT:
         raise FileFormatError(
-            f"the corpus in {corpus.url} has format {format_number}, but this version of cod3s uses {FORMAT}",
+            f"the corpus in {corpus} has format {format_number}, but this version of cod3s uses {FORMAT}",
             hint="prepare the same pairs again in another folder",
         )
 

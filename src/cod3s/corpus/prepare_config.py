@@ -19,8 +19,8 @@ class PrepareConfig:
     template: str = _pairs("", 'The completed statement of a custom relation: "{source} {target}".')
     orders: Literal["matching", "all"] = _pairs(
         "matching",
-        'Which pairs teach a causal relation: with matching, effect learns from "X, so Y" and cause from '
-        '"X because Y", as in the paper (appendix B).',
+        'Which of the pairs with an order teach a causal relation: with matching, effect learns from "X, so Y", '
+        'cause from "X because Y", as in the paper (appendix B); with all, all teach both.',
     )
     filter: str = _pairs(
         "default",
@@ -28,11 +28,14 @@ class PrepareConfig:
         "empty,length:20,dangling.",
     )
     limit: int | None = _splits(None, "The maximum number of pairs in train; all if not given.", least=1)
-    dev: int = _splits(4000, "The maximum number of pairs in dev.", least=0)
-    test: int = _splits(4000, "The maximum number of pairs in test.", least=0)
-    held_out: float = _splits(
-        0.02,
-        "The share of the pairs that dev may come from, up to 0.25; test gets the same share.",
+    dev: int | None = _splits(
+        None, "The maximum number of pairs in dev: 4000, or all that a column `split` puts there.", least=0
+    )
+    test: int | None = _splits(None, "The same for test.", least=0)
+    held_out: float | None = _splits(
+        None,
+        "The share of the sources that dev may come from, up to 0.25; test gets the same share. By default 0.02, "
+        "or more if that is under a hundred pairs.",
         least=0,
         most=0.25,
     )
@@ -44,7 +47,10 @@ class PrepareConfig:
         "unsigned.",
         flags=("--encoder", "-e"),
     )
-    code: str = _signatures("random", "random, or a folder made by `cod3s codes fit`.")
+    code: str = _signatures(
+        "random",
+        "random; median or itq, which are fitted on a sample of the corpus; or a folder, such as another/code.",
+    )
     bits: int = _signatures(BITS, "Bits per signature.", least=1, most=MAX_BITS, flags=("--bits", "-b"))
     seed: int = seed_option(
         "Seed for the hyperplanes; the default is that of the original code.", panel="Signatures"

@@ -5,19 +5,15 @@ evaluation on half a set.
 """
 
 import codecs
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
 from cod3s.errors import FileFormatError
 from cod3s.io.binary import refuse_binary
-from cod3s.io.disk import reason_of, spooled
-from cod3s.io.lines import Damaged, read_lines
-from cod3s.io.locations import Location, locate_input
+from cod3s.io.disk import display_name, read_json_lines, read_start, spooled
 
 MAX_XML_BYTES = 1 << 26
 """The real files have under a megabyte."""
@@ -36,50 +32,35 @@ class Question:
 
 def read_questions(path: str | Path) -> list[Question]:
     """All questions of a file (`-` is standard input), in its order."""
-    with spooled(str(path)) as name:
-        return _read(locate_input(name))
+    with spooled(Path(path)) as file:
+        return _read(file)
 
 
-def _read(file: Location) -> list[Question]:
-    start = file.start()
-    refuse_binary(start, file.url)
+def _read(file: Path) -> list[Question]:
+    name = display_name(file)
+    start = read_start(file)
+    refuse_binary(start, name)
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
     if not start:
-        raise FileFormatError(f"{file.url} is empty")
+        raise FileFormatError(f"{name} is empty")
     if start.startswith(b"<"):
         questions = list(_read_xml(file))
     elif start.startswith(b"{"):
-        questions = list(_read_jsonl(file))
+        questions = list(read_json_lines(file, _parse_record, "a question"))
     else:
         raise FileFormatError(
-            f"{file.url}, line 1: not a known format of questions",
+            f"{name}, line 1: not a known format of questions",
             hint="known formats are COPA's XML, and the JSONL of SuperGLUE's COPA and of e-CARE",
         )
     if not questions:
-        raise FileFormatError(f"{file.url} contains no questions")
+        raise FileFormatError(f"{name} contains no questions")
     return questions
 
 
-def _read_jsonl(file: Location) -> Iterator[Question]:
-    layout: _Layout | None = None
-    with file.opened() as stream:
-        for number, line in chain.from_iterable(read_lines(stream)):
-            try:
-                record = _record(line)
-                layout = layout or _find_layout(record)
-                question = layout.question(record)
-            except (KeyError, ValueError, TypeError, RecursionError) as error:
-                raise FileFormatError(f"{file.url}, line {number}: not a question; {reason_of(error)}") from error
-            yield question
-
-
-def _record(line: str | Damaged) -> dict[str, Any]:
-    if isinstance(line, Damaged):
-        raise TypeError(line.reason)
-    record = json.loads(line)
+def _parse_record(record: Any) -> Question:
     if not isinstance(record, dict):
         raise TypeError("not a JSON object")
-    return record
+    return _find_layout(record).question(record)
 
 
 @dataclass(frozen=True)
@@ -120,12 +101,12 @@ def _direction(asked: Any) -> str:
     return str(asked)
 
 
-def _read_xml(file: Location) -> Iterator[Question]:
-    with file.opened() as stream:
-        content = stream.read(MAX_XML_BYTES + 1)
+def _read_xml(file: Path) -> Iterator[Question]:
+    name = display_name(file)
+    content = read_start(file, MAX_XML_BYTES + 1)
     if len(content) > MAX_XML_BYTES:
         raise FileFormatError(
-            f"{file.url} is larger than {MAX_XML_BYTES >> 20} MB, which is too much for a set of questions"
+            f"{name} is larger than {MAX_XML_BYTES >> 20} MB, which is too much for a set of questions"
         )
     items = _Items()
     parser = expat.ParserCreate()
@@ -141,9 +122,9 @@ def _read_xml(file: Location) -> Iterator[Question]:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise FileFormatError(f"{file.url}, line {error.lineno}: not well-formed XML; {error}") from error
+        raise FileFormatError(f"{name}, line {error.lineno}: not well-formed XML; {error}") from error
     except (ValueError, LookupError) as error:  # LookupError: an encoding that Python does not know
-        raise FileFormatError(f"{file.url}, line {parser.CurrentLineNumber}: not a question; {error}") from error
+        raise FileFormatError(f"{name}, line {parser.CurrentLineNumber}: not a question; {error}") from error
     yield from items.questions
 
 

@@ -1,47 +1,23 @@
-"""The relations: which side of a pair is the source, which is the target, and which pairs teach them."""
+"""The relations: what a target is to its source, and which pairs teach them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Formatter
 
 from cod3s.errors import UsageError
 
-ORDERS = ("because", "so", "")
-"""How a pair was worded: "X because Y", "X, so Y", or unknown."""
-
 
 @dataclass(frozen=True)
 class Relation:
-    """A direction of generation: its name, the completed statement, and where its pairs come from.
-
-    A pair has a first and a second side: the cause and the effect, or the source and the target of any other
-    relation. `reverse` says that the second side is the source. `columns` are the names that the two sides
-    may have in a file, in order of preference.
-    """
+    """A direction of generation: its name, the completed statement, and the relation that inverts it."""
 
     name: str
     template: str
-    columns: tuple[tuple[str, str], ...]
-    reverse: bool = False
-    order: str = ""  # the order whose pairs train it; empty: any
+    order: str = ""  # in "X because Y" or "X, so Y": the order whose pairs teach it; empty: any
     inverse: str = ""
 
 
-EFFECT = Relation(
-    name="effect",
-    template="{source}, so {target}",
-    columns=(("cause", "effect"), ("source", "target")),
-    order="so",
-    inverse="cause",
-)
-CAUSE = Relation(
-    name="cause",
-    template="{source} because {target}",
-    columns=(("cause", "effect"), ("target", "source")),
-    reverse=True,
-    order="because",
-    inverse="effect",
-)
+EFFECT = Relation(name="effect", template="{source}, so {target}", order="so", inverse="cause")
+CAUSE = Relation(name="cause", template="{source} because {target}", order="because", inverse="effect")
 TEMPLATES = {relation.name: relation.template for relation in (EFFECT, CAUSE)}
 
 
@@ -53,15 +29,6 @@ def find_relations(name: str, template: str = "") -> list[Relation]:
     if template:
         raise UsageError(f"the relation {name!r} has its own template", hint="leave out --template")
     return relations
-
-
-def columns_of(relations: Sequence[Relation]) -> tuple[tuple[str, str], ...]:
-    """The column names that serve all of `relations`.
-
-    For `both`, only cause and effect do: source and target do not say which of them is the cause.
-    """
-    first, *others = relations
-    return tuple(pair for pair in first.columns if all(pair in other.columns for other in others))
 
 
 def _custom_relation(name: str, template: str) -> Relation:
@@ -83,4 +50,4 @@ def _custom_relation(name: str, template: str) -> Relation:
         raise UsageError(
             f"the template {template!r} needs {{source}} and {{target}}, once each, and no other field"
         )
-    return Relation(name, template, columns=(("source", "target"),))
+    return Relation(name, template)

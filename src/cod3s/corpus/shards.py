@@ -8,13 +8,14 @@ Each shard is signed by itself, so this step runs anywhere in parallel and resum
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cod3s.encode import Vectors, load_encoder
-from cod3s.io.locations import Location
+from cod3s.io.disk import read_json, replaced_file, sha256, write_json
 from cod3s.signatures import Code
 from cod3s.signatures.signer import Signer, encode_sentences
 
@@ -39,18 +40,18 @@ class ShardTask:
     """The files that a shard is made from and written to."""
 
     name: str
-    unsigned: Location
-    signed: Location
-    facts: Location
-    vectors: Location | None  # of the targets, if they are needed for bins
+    unsigned: Path
+    signed: Path
+    facts: Path
+    vectors: Path | None  # of the targets, if they are needed for bins
 
     def done(self) -> FileFacts | None:
         """The facts of the finished shard, or None while there is work to do."""
-        return FileFacts(**self.facts.read_json()) if self.facts.exists() else None
+        return FileFacts(**read_json(self.facts)) if self.facts.exists() else None
 
 
-def file_facts(file: Location, name: str, rows: int) -> FileFacts:
-    return FileFacts(name, rows, file.size() or 0, file.sha256())
+def file_facts(file: Path, name: str, rows: int) -> FileFacts:
+    return FileFacts(name, rows, file.stat().st_size, sha256(file))
 
 
 class ShardWriter:
@@ -60,13 +61,12 @@ class ShardWriter:
         self._signer = Signer(load_encoder(encoder), code) if code else None
 
     def __call__(self, task: ShardTask) -> None:
-        with task.unsigned.system.open_input_file(task.unsigned.path) as file:
-            table = pq.read_table(file)
+        table = pq.read_table(task.unsigned)
         if self._signer is not None:
             table = _signed(self._signer, table, task)
-        with task.signed.replaced() as stream:
-            pq.write_table(table, stream, compression="zstd")
-        task.facts.write_json(asdict(file_facts(task.signed, f"{task.name}.parquet", len(table))))
+        with replaced_file(task.signed) as partial:
+            pq.write_table(table, partial, compression="zstd")
+        write_json(task.facts, asdict(file_facts(task.signed, f"{task.name}.parquet", len(table))))
 
 
 def _signed(signer: Signer, table: pa.Table, task: ShardTask) -> pa.Table:
@@ -79,8 +79,8 @@ def _signed(signer: Signer, table: pa.Table, task: ShardTask) -> pa.Table:
         signatures |= zip(block, signer.signatures_of(vectors), strict=True)
         blocks.append(vectors)
     if task.vectors:
-        with task.vectors.replaced() as stream:
-            stream.write(np.concatenate(blocks)[[rows[text] for text in targets]].tobytes())
+        with replaced_file(task.vectors) as partial:
+            np.concatenate(blocks)[[rows[text] for text in targets]].tofile(partial)
     blocks.clear()
     unsigned = dict.fromkeys(text for text in sources if text not in signatures)
     for block, vectors in encode_sentences(signer.encoder, unsigned):
@@ -95,10 +95,7 @@ def read_vectors(tasks: list[ShardTask], dim: int) -> Iterator[tuple[list[str], 
     """The targets of signed shards with their vectors, a block at a time."""
     for task in tasks:
         assert task.vectors is not None
-        with (
-            task.signed.system.open_input_file(task.signed.path) as file,
-            task.vectors.opened(compression=None) as stream,
-        ):
-            for batch in pq.ParquetFile(file).iter_batches(_READ_ROWS, columns=["target"]):
+        with pq.ParquetFile(task.signed) as file, task.vectors.open("rb") as stream:
+            for batch in file.iter_batches(_READ_ROWS, columns=["target"]):
                 data = stream.read(4 * dim * len(batch))
                 yield batch["target"].to_pylist(), np.frombuffer(data, np.float32).reshape(-1, dim)

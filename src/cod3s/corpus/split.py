@@ -1,11 +1,12 @@
 """The second step: split the unique pairs of all files into unsigned shards of train, dev and test.
 
-Each relation and split is sorted by key, out of core, which puts duplicates next to each other. Train comes first:
-it shows which held-out sentences also occur in train.
+Each relation and split is sorted by key, out of core, which puts duplicates next to each other. No source of dev
+or test occurs in train, as a source or as a target, in any relation.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cod3s.corpus.holdout import MAX_GROUPED_ROWS, SPLITS, Groups, Line, fills, read_keys, wanted_pairs
-from cod3s.corpus.leakage import Hashes, Leaks
+from cod3s.corpus.holdout import MAX_PAIRS, hold_out
+from cod3s.corpus.pairs import SPLITS
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.corpus.sql import BATCH_ROWS, table_of
+from cod3s.corpus.sql import BATCH_ROWS
 from cod3s.errors import Progress
-from cod3s.io.locations import Location
+from cod3s.io.disk import replaced_file
+from cod3s.io.scan import parquet_files
 
 EXACT, NEAR, LIMIT, LEAKED, RESERVE = "exact duplicate", "near duplicate", "limit", "leaked", "reserve"
 SPLIT_REASONS = {
     EXACT: "the same text as another pair",
     NEAR: "the same letters and digits as another pair",
     LIMIT: "beyond --limit",
-    LEAKED: "held out, but one of its sentences occurs in train",
+    LEAKED: "in train, but one of its sentences is a source of dev or test (or in test, and a source of dev)",
     RESERVE: "held out, but dev and test are full",
 }
 
@@ -57,11 +59,11 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the pairs were split: the shards, the counts of every relation, and the leaks that are left (none)."""
+    """How the pairs were split: the shards, the counts of every relation, and whether rows named their splits."""
 
     shards: list[Shard]
     counts: dict[str, SplitCounts]
-    shared: int
+    has_own_splits: bool
 
 
 class Splitter:
@@ -72,63 +74,76 @@ class Splitter:
 
     def __init__(
         self,
-        work: Location,
+        work: Path,
         config: PrepareConfig,
-        parts: dict[str, list[Location]],
+        parts: dict[str, list[Path]],
         connection: Any,
         progress: Progress,
     ) -> None:
         self._work, self._config, self._connection, self._progress = work, config, connection, progress
-        self._tables = {
-            relation: table_of(connection, f"parts_{relation}", files) for relation, files in parts.items()
-        }
         self._counts = {relation: SplitCounts() for relation in parts}
-        self._held_out = self._choose_held_out()
+        for relation, files in parts.items():
+            self._assign_units(relation, parquet_files(files))
+        self._held_out = hold_out(connection, [f"pairs_{relation}" for relation in parts], config)
+        rows = " UNION ALL ".join(
+            f"SELECT source_hash, {self._held_out.split_of()} AS held FROM pairs_{relation}" for relation in parts
+        )
+        connection.execute(
+            "CREATE TEMP TABLE held_out AS"
+            f" SELECT source_hash, min(held) AS split FROM ({rows}) WHERE held <> 'train' GROUP BY source_hash"
+        )
 
-    def __call__(self) -> tuple[list[Shard], dict[str, SplitCounts]]:
-        """Write the shards of every relation; return them and the counts."""
-        leaks = Leaks([self._hashes(relation, split) for relation in self._tables for split in ("dev", "test")])
+    def __call__(self) -> Plan:
+        """Write the shards of every relation."""
+        most = self._most()
         shards = []
         for relation, count in self._counts.items():
-            train = _limited(self._rows(relation, "train"), self._config.limit, count, LIMIT)
-            shards += self._write(leaks.watched(train), relation, "train")
-        for relation, count in self._counts.items():
-            for split, limit in (("dev", self._config.dev), ("test", self._config.test)):
-                clean = _without_leaks(self._rows(relation, split), leaks, count)
-                shards += self._write(_limited(clean, limit, count, RESERVE), relation, split)
-            count.rows = {
-                split: sum(shard.rows for shard in shards if (shard.relation, shard.split) == (relation, split))
-                for split in SPLITS
-            }
-        return shards, self._counts
+            for split in SPLITS:
+                reason = LIMIT if split == "train" else RESERVE
+                written = self._write(
+                    _limited(self._rows(relation, split), most[split], count, reason), relation, split
+                )
+                count.rows[split] = sum(shard.rows for shard in written)
+                shards += written
+        return Plan(shards, self._counts, self._held_out.is_given)
 
-    def _choose_held_out(self) -> Line | Groups:
-        """The line, unless the corpus is small and the line holds out fewer pairs than are wanted."""
-        line = Line(self._config.held_out if self._config.dev or self._config.test else 0)
-        least = wanted_pairs(self._config)
-        counted = "+".join(f"(SELECT count(*) FROM {table})" for table in self._tables.values())
-        if not least or self._connection.sql(f"SELECT {counted}").fetchall()[0][0] > MAX_GROUPED_ROWS:
-            return line
-        keys = {relation: read_keys(self._connection, table) for relation, table in self._tables.items()}
-        return line if fills(line, keys, least) else Groups(self._connection, keys, least)
+    def _most(self) -> dict[str, int | None]:
+        """The maximum number of pairs in each split; a split of the input's own is limited only by request."""
+        held_out = None if self._held_out.is_given else MAX_PAIRS
+        return {
+            "train": self._config.limit,
+            "dev": held_out if self._config.dev is None else self._config.dev,
+            "test": held_out if self._config.test is None else self._config.test,
+        }
 
-    def _hashes(self, relation: str, split: str) -> Hashes:
-        """The hashes of the sentences in a split, before duplicates are removed."""
-        rows = f"FROM {self._tables[relation]} WHERE {self._held_out.condition(relation, split)}"
-        query = f"SELECT source_hash AS hash {rows} UNION SELECT target_hash {rows}"
-        hashes: Hashes = self._connection.sql(query).fetchnumpy()["hash"].astype(np.uint64)
-        return hashes
+    def _assign_units(self, relation: str, rows: str) -> None:
+        """Name the rows of a relation `pairs_RELATION`, with one unit per source even if the input has several."""
+        several = f"SELECT source_hash, min(unit) AS unit FROM {rows} GROUP BY 1 HAVING min(unit) <> max(unit)"
+        self._connection.execute(f"CREATE TEMP TABLE units_{relation} AS {several}")
+        self._connection.execute(
+            f"CREATE TEMP VIEW pairs_{relation} AS"
+            " SELECT pair.* REPLACE (coalesce(other.unit, pair.unit) AS unit)"
+            f" FROM {rows} AS pair LEFT JOIN units_{relation} AS other USING (source_hash)"
+        )
 
     def _rows(self, relation: str, split: str) -> Iterator[pa.RecordBatch]:
-        """The unique rows of a split, in the order of their keys."""
+        """The unique rows of a split, without leaks, in the order of their keys; dev and test source by source."""
+        count = self._counts[relation]
+        rows = f"FROM pairs_{relation} WHERE {self._held_out.split_of()} = '{split}'"
+        leaked = {
+            "train": "(source_hash IN (FROM sources) OR target_hash IN (FROM sources))",
+            "dev": "FALSE",
+            "test": "source_hash IN (SELECT source_hash FROM held_out WHERE split = 'dev')",
+        }[split]
+        sources = "WITH sources AS (SELECT source_hash FROM held_out)"
+        [(leaks,)] = self._connection.execute(f"{sources} SELECT count(*) {rows} AND {leaked}").fetchall()
+        count.removed[LEAKED] += leaks
         # Sorted by all columns, so that which of several near-duplicates stays depends on nothing else.
-        query = f"""
-            SELECT source, target, "order", pattern, corpus, key_high, key_low, source_hash, target_hash
-            FROM {self._tables[relation]}
-            WHERE {self._held_out.condition(relation, split)}
-            ORDER BY key_high, key_low, source, target, "order", pattern, corpus"""
+        columns = 'key_high, key_low, source, target, "order", pattern, corpus'
+        order = columns if split == "train" else f"unit, {columns}"
+        query = f"{sources} SELECT {columns} {rows} AND NOT {leaked} ORDER BY {order}"
         batches = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
-        for batch in _without_duplicates(batches, self._counts[relation]):
+        for batch in _without_duplicates(batches, count):
             self._progress(len(batch))
             yield batch
 
@@ -137,10 +152,24 @@ class Splitter:
         shards = []
         for number, table in enumerate(_regrouped(batches, self._config.shard_rows)):
             shard = Shard(relation, split, number, len(table))
-            with (self._work / f"{shard.name}.parquet").replaced() as stream:
-                pq.write_table(table.select(SHARD_COLUMNS), stream, compression="zstd")
+            with replaced_file(self._work / f"{shard.name}.parquet") as partial:
+                pq.write_table(table.select(SHARD_COLUMNS), partial, compression="zstd")
             shards.append(shard)
         return shards
+
+
+def count_shared(connection: Any, folder: Path, shards: Sequence[Shard]) -> int:
+    """How many sources of dev and test are in train, on either side; counted on the text of the shards on disk."""
+    train = [folder / f"{shard.name}.parquet" for shard in shards if shard.split == "train"]
+    held_out = [folder / f"{shard.name}.parquet" for shard in shards if shard.split != "train"]
+    if not train or not held_out:
+        return 0
+    kept = f"SELECT bare(source) FROM {parquet_files(held_out)}"
+    seen = " UNION ALL ".join(
+        f"SELECT bare({side}) AS side FROM {parquet_files(train)}" for side in ("source", "target")
+    )
+    query = f"SELECT count(DISTINCT side) FROM ({seen}) WHERE side IN ({kept})"
+    return int(connection.execute(query).fetchall()[0][0])
 
 
 def _without_duplicates(batches: Iterator[pa.RecordBatch], count: SplitCounts) -> Iterator[pa.RecordBatch]:
@@ -169,16 +198,6 @@ def _equals_previous(batch: pa.RecordBatch, columns: Sequence[str]) -> npt.NDArr
         same = pc.equal(batch[name].slice(1), batch[name].slice(0, rows))
         equal &= same.to_numpy(zero_copy_only=False)
     return equal
-
-
-def _without_leaks(
-    batches: Iterator[pa.RecordBatch], leaks: Leaks, count: SplitCounts
-) -> Iterator[pa.RecordBatch]:
-    """The held-out rows that share no sentence with train."""
-    for batch in batches:
-        leaked = leaks.in_train(batch)
-        count.removed[LEAKED] += int(leaked.sum())
-        yield batch.filter(pa.array(~leaked))
 
 
 def _limited(

@@ -16,7 +16,6 @@ from cod3s.decode.models import ASSOCIATIONS, PairScorer, association_file, head
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.io.disk import replaced_folder, require_new
-from cod3s.io.locations import locate
 from cod3s.options import SEED
 from cod3s.signatures import Bits
 from cod3s.signatures.head import SignatureHead, fit_head, save_head, share_inferred
@@ -139,7 +138,7 @@ def _read_pairs(
 
     tables: list[tuple[str, list[tuple[str, str]]]] = []
     if corpus is not None:
-        for relation in load_manifest(locate(str(corpus))).relations:
+        for relation in load_manifest(corpus).relations:
             taught = read_rows(corpus, relation, "train")
             tables.append((relation, list(zip(taught.source, taught.target, strict=True))))
     for path in answers:

@@ -12,9 +12,7 @@ from cod3s.corpus.questions import Question
 from cod3s.decode.pair_likelihoods import Pair
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.io.disk import display_name, open_text
-from cod3s.io.locations import locate
-from cod3s.io.tables import Row, Table, kind_of
+from cod3s.io.tables import Row, Table, open_table
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows
@@ -92,8 +90,7 @@ def question_examples(data: str, questions: Sequence[Question]) -> list[Labelled
 
 def verdict_examples(path: Path) -> list[LabelledPair]:
     """Pairs that were read: a table with source, relation, target and plausible (yes, partly or no)."""
-    with open_text(path) as stream:
-        table = Table(stream, display_name(path), kind_of(path) or "tsv")
+    with open_table(path) as table:
         pair_of, plausible = _pairs(table), table.text("plausible")
         examples = []
         for row in table:
@@ -109,8 +106,7 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
 
 def answer_examples(path: Path) -> list[LabelledPair]:
     """Good answers: a table with source, relation and target."""
-    with open_text(path) as stream:
-        table = Table(stream, display_name(path), kind_of(path) or "tsv")
+    with open_table(path) as table:
         return [LabelledPair(pair, True, ANSWERS, _question(pair)) for pair in map(_pairs(table), table)]
 
 
@@ -162,7 +158,7 @@ def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) ->
     """
     random = np.random.default_rng(seed)
     examples: list[LabelledPair] = []
-    for relation in load_manifest(locate(str(corpus))).relations:
+    for relation in load_manifest(corpus).relations:
         rows = read_rows(corpus, relation, "dev").first(limit)
         for row, wrong in _relevant_negatives(rows.source, rows.target, rows.corpus, encoder, random):
             question, source = f"{relation} {row}", rows.source[row]

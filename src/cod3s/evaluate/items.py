@@ -13,7 +13,7 @@ from pathlib import Path
 from cod3s.corpus.questions import Question, read_questions
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.disk import display_name, open_text, sha256, spooled
-from cod3s.io.tables import Row, Table, guessed_kind, kind_of, read_sentences
+from cod3s.io.tables import Row, Table, guessed_kind, kind_of, open_table, read_sentences
 from cod3s.text import clean
 
 
@@ -99,15 +99,15 @@ def _asked(question: Question) -> Item:
 
 def _has_sources(path: Path, kind: str) -> bool:
     """Whether a table has sources rather than questions, by its header or its first JSON record."""
-    with open_text(path) as stream:
-        table = Table(stream, display_name(path), kind)
-        fields = table.header if kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
+    with open_table(path, kind) as table:
+        fields = (
+            table.header if table.kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
+        )
     return "source" in fields
 
 
 def _read_table(path: Path, kind: str, relation: str) -> list[Item]:
-    with open_text(path) as stream:
-        table = Table(stream, display_name(path), kind)
+    with open_table(path, kind) as table:
         source, row_relation = table.text("source"), _optional(table, "relation")
         target = _optional(table, "target")
         return [

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cod3s.errors import FileFormatError, did_you_mean, require
 from cod3s.harvest.splitting import sentences
-from cod3s.io.disk import MAX_LINE_BYTES, existing_file, open_text
+from cod3s.io.disk import open_text
 from cod3s.io.tables import kind_of, read_column
 
 PIECE = 1 << 18  # characters: enough to keep a process busy, few enough to hold dozens of pieces in memory
@@ -38,40 +37,13 @@ def read_pieces(path: Path, *, column: str, errors: Errors = "strict") -> Iterat
 
 
 def _blocks(path: Path, column: str, errors: Errors) -> Iterator[str]:
-    if ".parquet" in path.suffixes:
-        yield from _parquet_texts(path, column)
+    if kind_of(path):
+        for text in read_column(path, column, errors):
+            yield text + "\n\n"
         return
-    is_table = kind_of(path) is not None
-    with open_text(path, errors, max_line_bytes=MAX_LINE_BYTES if is_table else None) as stream:
-        if is_table:
-            for text in read_column(stream, path, column):
-                yield text + "\n\n"
-        else:
-            while block := stream.read(PIECE):
-                yield block
-
-
-def _parquet_texts(path: Path, column: str) -> Iterator[str]:
-    if path.suffix != ".parquet":
-        raise FileFormatError(
-            f"{path}: a compressed Parquet file cannot be read in pieces",
-            hint="decompress it; Parquet compresses its columns itself",
-        )
-    arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
-    try:
-        with parquet.ParquetFile(existing_file(path)) as file:
-            field = {field.name: field.type for field in file.schema_arrow}.get(column)
-            if field is None:
-                raise FileFormatError(
-                    f"{path} has no column {column!r}", hint=did_you_mean(column, file.schema_arrow.names)
-                )
-            if not (arrow.types.is_string(field) or arrow.types.is_large_string(field)):
-                raise FileFormatError(f"{path}: column {column!r} holds {field}, but text is needed")
-            for batch in file.iter_batches(batch_size=256, columns=[column]):
-                for text in batch.column(0):
-                    yield (text.as_py() or "") + "\n\n"
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: a damaged page or footer
-        raise FileFormatError(f"{path} is not a readable Parquet file: {error}") from error
+    with open_text(path, errors, max_line_bytes=None) as stream:
+        while block := stream.read(PIECE):
+            yield block
 
 
 def _cut_to_size(blocks: Iterable[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from cod3s.harvest.clauses import Limits
 from cod3s.harvest.documents import Errors, Piece, read_pieces
 from cod3s.harvest.extract import CausalPair, Findings, find_pairs
 from cod3s.io.disk import require_other
-from cod3s.io.writers import check_output_format, replaced_table
+from cod3s.io.tables import check_output_format, replaced_table
 
 COLUMNS = ("cause", "effect", "pattern", "order", "corpus")
 """`corpus` is the name of the file that a pair comes from, as `prepare` reads it and `train --corpora` uses it."""

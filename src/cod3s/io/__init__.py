@@ -1,1 +1,1 @@
-"""Files: atomic writes, tables of any common format, sentences, local and remote locations."""
+"""Files: atomic writes, tables of any common format and size, sentences, SQLite, arrays."""

@@ -5,21 +5,23 @@ from cod3s.errors import FileFormatError
 START_BYTES = 1 << 16
 """How much of a file is looked at: the names of an archive's first members are among these bytes."""
 
-_EXPORT = "save it as text, CSV or TSV first"
+_EXPORT = (
+    "save it as CSV: tables are read from .csv, .tsv, .jsonl (also with .gz) and .parquet, sentences from text"
+)
 _TEXT = "give a file of text"
-_UNPACK = "unpack it first"
-_RENAME = "give it a name that ends in {0}, or unpack it first"
+_UNPACK = "unpack it first; of packed files, only .gz is read"
+_RENAME = "give it a name that ends in {0}"
 
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF-", "a PDF document", "convert it to text first, for example with `pdftotext`"),
     (b"SQLite format 3\0", "an SQLite database", "export the table as CSV first"),
-    (b"PAR1", "a Parquet file", "`cod3s harvest` and `cod3s prepare` read .parquet files"),
+    (b"PAR1", "a Parquet file", _RENAME.format(".parquet")),
     (b"\x89PNG\r\n\x1a\n", "a PNG image", _TEXT),
     (b"\xff\xd8\xff", "a JPEG image", _TEXT),
     (b"GIF8", "a GIF image", _TEXT),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Word or Excel file (.doc, .xls)", _EXPORT),
     (b"\x1f\x8b", "a gzip file", _RENAME.format(".gz")),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file", _RENAME.format(".zst")),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", _UNPACK),
     (b"BZh", "a bzip2 file", _UNPACK),
     (b"\xfd7zXZ\0", "an xz file", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),

@@ -1,6 +1,7 @@
-"""Read and write files and folders: atomic writes, checksums, the cache folder, compressed text."""
+"""Read and write files and folders: atomic writes, checksums, the cache folder, text and JSON, plain or gzip."""
 
 import errno
+import gzip
 import hashlib
 import io
 import json
@@ -9,18 +10,17 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO, TypeVar
+from typing import IO, Any, Literal, TextIO, TypeVar, cast
 
 from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.io.binary import START_BYTES
-from cod3s.io.byte_streams import CountedBytes, open_unpacked
+from cod3s.io.binary import START_BYTES, refuse_binary
 from cod3s.io.lock import sole_writer
 
 Record = TypeVar("Record")
-AnyPath = TypeVar("AnyPath", str, Path)
 
 MAX_JSON_BYTES = 1 << 26
 """The largest tokenizers have half as much."""
@@ -38,15 +38,10 @@ def cache_folder() -> Path:
 
 def sha256(path: Path) -> str:
     """The file's SHA-256 in hexadecimal."""
-    with path.open("rb") as stream:
-        return stream_sha256(stream)
-
-
-def stream_sha256(stream: BinaryIO) -> str:
-    """The SHA-256 of what is left of a stream, in hexadecimal."""
     digest = hashlib.sha256()
-    while block := stream.read(1 << 20):
-        digest.update(block)
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 
@@ -184,19 +179,15 @@ def write_text(path: Path, text: str) -> None:
 def read_json(path: Path) -> Any:
     """The JSON value in `path`; an error names the file."""
     with existing_file(path).open("rb") as stream:
-        return parse_json(stream.read(MAX_JSON_BYTES + 1), str(path))
-
-
-def parse_json(content: bytes, name: str) -> Any:
-    """The JSON value in the content of the file `name`, of at most MAX_JSON_BYTES."""
+        content = stream.read(MAX_JSON_BYTES + 1)
     if len(content) > MAX_JSON_BYTES:
         raise FileFormatError(
-            f"{name} is larger than {MAX_JSON_BYTES >> 20} MB, which is too much for this kind of file"
+            f"{path} is larger than {MAX_JSON_BYTES >> 20} MB, which is too much for this kind of file"
         )
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # also for text that is not UTF-8, and endless digits
-        raise FileFormatError(f"{name} does not contain valid JSON: {error}") from error
+        raise FileFormatError(f"{path} does not contain valid JSON: {error}") from error
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
@@ -229,7 +220,7 @@ def reason_of(error: Exception) -> str:
 
 
 @contextmanager
-def spooled(path: AnyPath) -> Iterator[AnyPath]:
+def spooled(path: Path) -> Iterator[Path]:
     """`path` itself or, for `-`, a temporary copy of standard input, for data that is read more than once."""
     if str(path) != "-":
         yield path
@@ -238,20 +229,20 @@ def spooled(path: AnyPath) -> Iterator[AnyPath]:
         copy = Path(folder) / _STANDARD_INPUT
         with copy.open("wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield type(path)(copy)
+        yield copy
 
 
 @contextmanager
 def open_text(
     path: Path, errors: Literal["strict", "replace"] = "strict", *, max_line_bytes: int | None = MAX_LINE_BYTES
 ) -> Iterator[TextIO]:
-    """UTF-8 text of a plain, .gz or .zst file, or of standard input for `-`; damaged and binary files are errors.
+    """UTF-8 text of a plain or .gz file, or of standard input for `-`; damaged and binary files are errors.
 
     A byte-order mark is skipped, and every line ends in \\n. Without `max_line_bytes`, a line may have any length.
     """
     name = display_name(path)
-    binary = sys.stdin.buffer if str(path) == "-" else open_unpacked(existing_file(path))
-    counted = CountedBytes(binary, name, max_line_bytes)
+    binary = sys.stdin.buffer if str(path) == "-" else open_unpacked(path)
+    counted = _TextBytes(binary, name, max_line_bytes)
     try:
         yield io.TextIOWrapper(io.BufferedReader(counted, START_BYTES), encoding="utf-8-sig", errors=errors)
     except UnicodeDecodeError as error:
@@ -263,6 +254,58 @@ def open_text(
     finally:
         if binary is not sys.stdin.buffer:
             binary.close()
+
+
+def open_unpacked(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked if its name ends in .gz."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    return cast(IO[bytes], opened(existing_file(path), "rb"))
+
+
+def read_start(path: Path, most: int = START_BYTES) -> bytes:
+    """The first bytes of a file, unpacked, such as those that tell its format."""
+    with open_unpacked(path) as stream:
+        try:
+            return stream.read(most)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise damaged_gzip(display_name(path), error) from error
+
+
+class _TextBytes(io.RawIOBase):
+    """Counts bytes, so that errors can name a position, and refuses damage, binary formats and endless lines."""
+
+    def __init__(self, source: IO[bytes], name: str, max_line_bytes: int | None) -> None:
+        # `read1` returns what has arrived already: a pipe is read while it is still being written.
+        self._read = getattr(source, "read1", source.read)
+        self._name, self._max_line_bytes = name, max_line_bytes
+        self._line_bytes = 0  # of the line that has not ended yet
+        self.passed = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            block: bytes = self._read(len(buffer))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise damaged_gzip(self._name, error) from error
+        if not self.passed:
+            refuse_binary(block, self._name)
+        buffer[: len(block)] = block
+        self.passed += len(block)
+        end = block.rfind(b"\n")
+        self._line_bytes = len(block) - end - 1 if end >= 0 else self._line_bytes + len(block)
+        if self._max_line_bytes is not None and self._line_bytes > self._max_line_bytes:
+            raise FileFormatError(
+                f"{self._name} has a line of more than {self._max_line_bytes >> 20} MB",
+                hint="check that it is text with line breaks",
+            )
+        return len(block)
+
+
+def damaged_gzip(name: str, error: Exception) -> FileFormatError:
+    """The error for a gzip file that is cut short or is no gzip file."""
+    return FileFormatError(f"{name} is a damaged gzip file: {error}", hint="copy or download it again")
 
 
 def display_name(path: str | Path) -> str:

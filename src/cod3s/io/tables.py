@@ -1,22 +1,27 @@
-"""Read tables (CSV or TSV with a header, JSON lines, plain lines), and sentences from a file or a column.
+"""Read tables record by record (JSONL, CSV, TSV, plain lines, Parquet), and write tables of text.
 
-Records are streamed and complete, so that a command can print them again unchanged.
+Nothing but Parquet needs a library beyond the base install. Records are complete, so that a command can print them
+again.
 """
 
 import csv
+import gzip
+import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal
 
-from cod3s.errors import FileFormatError, Progress, SentenceError, did_you_mean
-from cod3s.io.disk import display_name, open_text
+from cod3s.errors import FileFormatError, Progress, SentenceError, UsageError, did_you_mean, require
+from cod3s.io.disk import display_name, existing_file, open_text, replaced_file
 from cod3s.text import clean
 
-KINDS = ("jsonl", "csv", "tsv", "lines")
+KINDS = ("jsonl", "csv", "tsv", "lines", "parquet")
 MAX_FIELD = 10_000_000  # characters of a table cell
+_BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)  # a file may hold millions
@@ -32,7 +37,10 @@ class Row:
 
 
 class Table:
-    """The records of a file of a known kind; `header` is empty for kinds without a header."""
+    """The records of a file of a known kind; `header` is empty for kinds without a header.
+
+    The records of a Parquet file are JSON objects, so its kind is jsonl.
+    """
 
     def __init__(self, lines: Iterable[str], name: str, kind: str) -> None:
         self.name = name
@@ -113,9 +121,57 @@ class Table:
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of table that a file's name promises (.tsv, .csv or .jsonl, also with .gz or .zst), or None."""
-    kinds = [suffix[1:] for suffix in path.suffixes if suffix in (".tsv", ".csv", ".jsonl")]
+    """The kind of table that a file's name promises (.tsv, .csv, .jsonl, also with .gz, or .parquet), or None."""
+    kinds = [suffix[1:] for suffix in path.suffixes if suffix in (".tsv", ".csv", ".jsonl", ".parquet")]
     return kinds[-1] if kinds else None
+
+
+def guessed_kind(line: str) -> str:
+    """The kind of table that starts with this line, for files whose name does not say."""
+    if line.lstrip().startswith("{"):
+        return "jsonl"
+    return "tsv" if "\t" in line else "csv"
+
+
+@contextmanager
+def open_table(
+    path: Path,
+    kind: str | None = None,
+    *,
+    guess: Callable[[str], str] = guessed_kind,
+    columns: Sequence[str] | None = None,
+    errors: Literal["strict", "replace"] = "strict",
+) -> Iterator[Table]:
+    """The table in `path` (`-` is standard input).
+
+    `kind` goes before the file's name, and both before the `guess` from its first line. Only these `columns` of a
+    Parquet file are read.
+    """
+    kind = kind or kind_of(path)
+    if kind == "parquet":
+        yield Table(_parquet_lines(path, columns), display_name(path), "jsonl")
+        return
+    with open_text(path, errors) as stream:
+        first = next(stream, "")
+        yield Table(chain([first] if first else [], stream), display_name(path), kind or guess(first))
+
+
+def _parquet_lines(path: Path, columns: Sequence[str] | None) -> Iterator[str]:
+    """The rows of a Parquet file as JSON; no text in a requested column is empty text."""
+    arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
+    try:
+        with parquet.ParquetFile(existing_file(path)) as file:
+            for name in columns or ():
+                if name not in file.schema_arrow.names:
+                    hint = did_you_mean(name, file.schema_arrow.names)
+                    raise FileFormatError(f"{path} has no column {name!r}", hint=hint)
+            empty = dict.fromkeys(columns or (), "")
+            for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+                for record in batch.to_pylist():
+                    filled = empty | {name: value for name, value in record.items() if value is not None}
+                    yield json.dumps(filled, ensure_ascii=False, default=str)
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: a damaged page or footer
+        raise FileFormatError(f"{path} is not a readable Parquet file: {error}") from error
 
 
 def read_sentences(path: Path, column: str | None = None, skipped: Progress = lambda _: None) -> Iterator[str]:
@@ -128,30 +184,89 @@ def read_sentences(path: Path, column: str | None = None, skipped: Progress = la
         raise FileFormatError(
             f"{path} is a table, judging by its name ({kind})", hint="name the field to read with --column"
         )
+    for cell in _lines(path) if column is None else read_column(path, column):
+        try:
+            text = clean(cell)
+        except SentenceError:
+            skipped(1)
+            continue
+        yield text
+
+
+def _lines(path: Path) -> Iterator[str]:
     with open_text(path) as stream:
-        for cell in stream if column is None else read_column(stream, path, column):
-            try:
-                text = clean(cell)
-            except SentenceError:
-                skipped(1)
-                continue
-            yield text
+        yield from stream
 
 
-def read_column(stream: TextIO, path: Path, column: str) -> Iterator[str]:
+def read_column(path: Path, column: str, errors: Literal["strict", "replace"] = "strict") -> Iterator[str]:
     """The cells of a named column of a table with a header, or a field of JSON lines."""
-    kind, lines = kind_of(path), chain(stream)
-    if kind is None and str(path) == "-":
-        first = next(stream, "")
-        kind, lines = guessed_kind(first), chain([first], stream)
-    if kind is None:
-        raise FileFormatError(f"{path} has no columns to read", hint="--column is for .tsv, .csv and .jsonl files")
-    table = Table(lines, display_name(path), kind)
-    return map(table.text(column), table)
+    if kind_of(path) is None and str(path) != "-":
+        raise FileFormatError(
+            f"{path} has no columns to read", hint="--column is for .tsv, .csv, .jsonl and .parquet files"
+        )
+    with open_table(path, columns=[column], errors=errors) as table:
+        yield from map(table.text(column), table)
 
 
-def guessed_kind(line: str) -> str:
-    """The kind of table that starts with this line, for input from a pipe, which has no file name."""
-    if line.lstrip().startswith("{"):
-        return "jsonl"
-    return "tsv" if "\t" in line else "csv"
+Write = Callable[[Sequence[Sequence[str]]], None]
+"""Takes rows of cells."""
+
+
+def check_output_format(path: Path) -> str:
+    """The format that the name of an output file asks for; a name that asks for none is an error."""
+    kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if kind not in (".parquet", ".tsv", ".csv", ".jsonl") or (kind == ".parquet" and path.suffix == ".gz"):
+        ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
+        raise UsageError(
+            f"{path.name} has {ending}, so its format is not known",
+            hint="name it .parquet, .tsv, .csv or .jsonl; the last three also with .gz",
+        )
+    return kind[1:]
+
+
+@contextmanager
+def replaced_table(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    """A function that takes rows; the finished table replaces `path` when the block ends without an error."""
+    kind = check_output_format(path)
+    with replaced_file(path) as partial:
+        if kind == "parquet":
+            with _parquet_writer(partial, columns) as write:
+                yield write
+            return
+        with partial.open("wb") as raw:
+            # Without a name and a time, equal rows give equal bytes.
+            packed: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+            with io.TextIOWrapper(packed, encoding="utf-8", newline="") as stream:
+                if kind != "jsonl":
+                    stream.write(_written(kind, columns, columns))
+                yield lambda rows: stream.writelines(_written(kind, columns, row) for row in rows)
+
+
+@contextmanager
+def _parquet_writer(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    """Rows reach the file in groups, so that few are held in memory."""
+    arrow, parquet = require("pyarrow", "corpus"), require("pyarrow.parquet", "corpus")
+    schema = arrow.schema([(name, arrow.string()) for name in columns])
+    held: list[Sequence[str]] = []
+
+    def write(rows: Sequence[Sequence[str]], least: int = 1 << 16) -> None:
+        held.extend(rows)
+        if len(held) >= least:
+            file.write_table(arrow.table([list(column) for column in zip(*held, strict=True)], schema=schema))
+            held.clear()
+
+    with parquet.ParquetWriter(path, schema, compression="zstd") as file:
+        yield write
+        write([], least=1)
+
+
+def _written(kind: str, columns: Sequence[str], cells: Sequence[str]) -> str:
+    """A line of a table; in cells between tabs or commas, white space becomes a single space."""
+    if kind == "jsonl":
+        return json.dumps(dict(zip(columns, cells, strict=True)), ensure_ascii=False) + "\n"
+    plain = [" ".join(cell.split()) for cell in cells]
+    if kind == "tsv":
+        return "\t".join(plain) + "\n"
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(plain)
+    return line.getvalue()

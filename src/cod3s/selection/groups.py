@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, groupby
+from functools import partial
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import FileFormatError
-from cod3s.io.disk import display_name, open_text
-from cod3s.io.tables import KINDS, Row, Table, guessed_kind, kind_of
+from cod3s.io.tables import KINDS, Row, Table, guessed_kind, open_table
 from cod3s.options import find_name
 
 
@@ -36,13 +36,11 @@ def open_candidates(path: Path, kind: str | None, text_field: str | None) -> Ite
     """The table in `path` (`-` is standard input); `kind` or the first line says what its name does not."""
     if kind is not None:
         find_name("format", kind, KINDS)
-    with open_text(path) as stream:
-        first = next(stream, "")
-        lines = chain([first] if first else [], stream)
-        yield Table(lines, display_name(path), kind or kind_of(path) or _guess(first, text_field))
+    with open_table(path, kind, guess=partial(_guess, text_field)) as table:
+        yield table
 
 
-def _guess(first: str, text_field: str | None) -> str:
+def _guess(text_field: str | None, first: str) -> str:
     kind = guessed_kind(first)
     return "lines" if text_field is None and kind != "jsonl" else kind
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.report import open_template
-from cod3s.io.disk import open_text, replaced_file, write_json, write_text
-from cod3s.io.tables import Table, kind_of
+from cod3s.io.disk import replaced_file, write_json, write_text
+from cod3s.io.tables import open_table
 from cod3s.study.design import raters_needed
 from cod3s.study.folder import CHECK, Item, Study
 from cod3s.study.raters import (
@@ -219,8 +219,7 @@ def read_ratings(path: Path) -> Iterator[Row | BadRow]:
 
     Other columns, such as those of our export, are ignored.
     """
-    with open_text(path) as stream:
-        table = Table(stream, str(path), kind_of(path) or "csv")
+    with open_table(path) as table:
         fields = [table.field(name) for name in ("rater", "item", "score")]
         if table.kind == "jsonl" or "seconds" in table.header:
             fields.append(table.field("seconds"))
@@ -231,8 +230,7 @@ def read_ratings(path: Path) -> Iterator[Row | BadRow]:
 
 def read_mturk(path: Path) -> Iterator[Row | BadRow]:
     """The ratings of Mechanical Turk's results for a batch, without rejected assignments."""
-    with open_text(path) as stream:
-        table = Table(stream, str(path), "csv")
+    with open_table(path, "csv") as table:
         slots = [name.removeprefix("Input.id_") for name in table.header if name.startswith("Input.id_")]
         if not slots or "WorkerId" not in table.header:
             raise FileFormatError(

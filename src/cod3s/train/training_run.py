@@ -12,7 +12,6 @@ from typing import Any
 from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.io.disk import read_json, replaced_folder, write_json
-from cod3s.io.locations import locate
 from cod3s.io.lock import sole_writer
 from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import all_tags
@@ -68,7 +67,7 @@ def train(
     report: Report = lambda *_: None,
 ) -> dict[str, dict[str, float]]:
     """Validation figures of each member of the run in `output`; each may take `seconds` of `clock`."""
-    manifest = load_manifest(locate(str(corpus)))
+    manifest = load_manifest(corpus)
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
     # Under torchrun every process comes through here: the first writes, the others wait for it.

@@ -17,12 +17,11 @@ from typing import Any
 
 from cod3s.corpus.manifest import Manifest, load_manifest
 from cod3s.corpus.relations import CAUSE
-from cod3s.corpus.sql import connect, table_of
 from cod3s.decode.baselines.word_graph.inflections import find_bases
 from cod3s.decode.baselines.word_graph.store import Edge, WordForm, WordGraphFacts, write_word_graph
 from cod3s.errors import UsageError, did_you_mean, require
 from cod3s.harvest.lexicon import EMPTY_WORDS
-from cod3s.io.locations import Location, locate
+from cod3s.io.scan import connect, parquet_files
 from cod3s.word_lists import word_set
 
 DISCOUNT = 0.66  # alpha, the value that Luo et al. use
@@ -50,12 +49,12 @@ def build_word_graph(
     The pairs of the inverse relation count too, with their sides swapped. The source is taken for the cause in
     every relation but `cause`.
     """
-    manifest = load_manifest(locate(str(corpus)))
+    manifest = load_manifest(corpus)
     if relation not in manifest.relations:
         raise UsageError(f"{corpus} has no relation {relation!r}", hint=did_you_mean(relation, manifest.relations))
     with tempfile.TemporaryDirectory(prefix="cod3s-words-") as spill:
         connection = connect(Path(spill))
-        pairs = _read_pairs(connection, locate(str(corpus)), manifest, relation)
+        pairs = _read_pairs(connection, corpus, manifest, relation)
         facts = WordGraphFacts(
             relation=relation,
             pairs=pairs,
@@ -72,12 +71,12 @@ def build_word_graph(
     return facts
 
 
-def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation: str) -> int:
+def _read_pairs(connection: Any, corpus: Path, manifest: Manifest, relation: str) -> int:
     """Fill the table `occurrences`: a row per word (in lower case, and as written), side and pair."""
     inverse = manifest.relations[relation].inverse
-    parts = [_select(connection, corpus, manifest, relation, "source, target")]
+    parts = [_select(corpus, manifest, relation, "source, target")]
     if inverse in manifest.relations:
-        parts.append(_select(connection, corpus, manifest, inverse, "target AS source, source AS target"))
+        parts.append(_select(corpus, manifest, inverse, "target AS source, source AS target"))
     connection.execute(
         f"CREATE TABLE pairs AS SELECT row_number() OVER () AS pair, * FROM ({' UNION ALL '.join(parts)})"
     )
@@ -91,10 +90,10 @@ def _read_pairs(connection: Any, corpus: Location, manifest: Manifest, relation:
     return int(connection.execute("SELECT count(*) FROM pairs").fetchone()[0])
 
 
-def _select(connection: Any, corpus: Location, manifest: Manifest, relation: str, columns: str) -> str:
+def _select(corpus: Path, manifest: Manifest, relation: str, columns: str) -> str:
     shards = [corpus / shard.name for shard in manifest.relations[relation].shards]
     train = [shard for shard in shards if shard.name.startswith("train-")]
-    return f"SELECT {columns} FROM {table_of(connection, f'shards_{relation}', train)}"
+    return f"SELECT {columns} FROM {parquet_files(train)}"
 
 
 def _find_forms(connection: Any) -> list[WordForm]:

@@ -1,5 +1,6 @@
 """A corpus is what its manifest says, whatever happened while it was made."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,15 +21,14 @@ from hypothesis import strategies as st
 
 from cod3s.bins import open_bins
 from cod3s.corpus import prepare
-from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest
+from cod3s.corpus.manifest import Manifest, PrepareConfig, load_manifest, remarks_on
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
-from cod3s.io.locations import locate
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import sign
 from made_pairs import made_pairs, write_pairs
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "pairs" / "causal-pairs.tsv.gz"
+DATA = Path(__file__).parents[3] / "shared" / "data" / "pairs" / "causal-pairs.tsv.gz"
 SPLITS = ("train", "dev", "test")
 UNSIGNED = PrepareConfig(relation="effect", encoder="none", held_out=0.2)
 
@@ -84,7 +84,7 @@ def test_the_checksums_of_the_manifest_hold(signed: tuple[Path, Manifest]) -> No
     made = [one for facts in manifest.relations.values() for one in [*facts.shards, facts.bins] if one]
     others = {name for name in found if name.startswith("code/")} | {"manifest.json"}
     assert {one.name: one.sha256 for one in made} == {n: d for n, d in found.items() if n not in others}
-    assert load_manifest(locate(corpus)) == manifest
+    assert load_manifest(corpus) == manifest
 
 
 def test_shards_are_full_but_for_the_last_one(signed: tuple[Path, Manifest]) -> None:
@@ -132,19 +132,6 @@ def test_the_code_of_the_corpus_signs_as_the_corpus_was_signed(signed: tuple[Pat
     assert (code.bits, code.seed, fitted_for) == (16, 1234, signed[1].encoder)
 
 
-def test_a_corpus_elsewhere_is_the_same_corpus(pairs: Path, tmp_path: Path) -> None:
-    """Arrow's in-memory file system stands for s3:// and gs://: nothing of it is on this machine's disk."""
-    config = PrepareConfig(relation="effect", encoder="static", shard_rows=500)
-    here, _ = prepare([pairs.as_uri()], str(tmp_path / "c"), config)
-    there, _ = prepare([str(pairs)], "mock:///some/corpus", config)
-    assert there == here
-    elsewhere = {
-        file.path.removeprefix("some/corpus/"): file.sha256() for file in locate("mock:///some/corpus").files()
-    }
-    assert elsewhere == digests(tmp_path / "c")
-    assert not prepare([str(pairs)], "mock:///some/corpus", config)[1]
-
-
 def test_the_bins_hold_the_targets_of_train(signed: tuple[Path, Manifest]) -> None:
     corpus, manifest = signed
     for name, facts in manifest.relations.items():
@@ -175,6 +162,29 @@ def test_all_orders_serve_where_pairs_are_few(pairs: Path, tmp_path: Path) -> No
     assert {row["order"] for row in rows(tmp_path / "c", "cause", "train")} == {"so", "because", ""}
 
 
+def test_the_pairs_that_orders_leave_out_are_reported_with_the_option(signed: tuple[Path, Manifest]) -> None:
+    remarks = remarks_on(signed[1])
+    assert len(remarks) == 2
+    assert "effect leaves out 995 pairs" in remarks[0]
+    assert "--orders all" in remarks[0]
+
+
+@pytest.mark.parametrize("code", ["median", "itq"])
+def test_a_learned_code_is_fitted_on_the_corpus_and_signs_it(pairs: Path, tmp_path: Path, code: str) -> None:
+    config = PrepareConfig(relation="effect", encoder="static", bits=8, code=code, dev=0, test=0)
+    prepare([pairs], tmp_path / "c", config)
+    fitted, _ = load_code(tmp_path / "c" / "code")
+    assert (fitted.kind, fitted.bits) == (code, 8)
+    found = rows(tmp_path / "c", "effect", "train")
+    expected = sign([row["target"] for row in found[:20]], encoder="static", code=fitted, with_pairs=False)
+    assert [row["signature"] for row in found[:20]] == [one.signature for one in expected.sentences]
+    ones = [sum(row["signature"][bit] == "1" for row in found) / len(found) for bit in range(8)]
+    assert all(0.3 < share < 0.7 for share in ones)
+    again = PrepareConfig(**{**vars(config), "code": str(tmp_path / "c" / "code")})
+    prepare([pairs], tmp_path / "other", again)
+    assert rows(tmp_path / "other", "effect", "train") == found
+
+
 def test_no_pair_comes_twice_not_even_with_other_punctuation(signed: tuple[Path, Manifest]) -> None:
     corpus, manifest = signed
     for name, facts in manifest.relations.items():
@@ -187,28 +197,106 @@ def test_no_pair_comes_twice_not_even_with_other_punctuation(signed: tuple[Path,
         assert removed["near duplicate"] > 0
 
 
-def sentences(corpus: Path, relations: Iterable[str], *splits: str) -> set[str]:
+def sides(corpus: Path, relations: Iterable[str], splits: Sequence[str], *names: str) -> set[str]:
     found = [row for relation in relations for split in splits for row in rows(corpus, relation, split)]
-    return {bare(row[side]) for row in found for side in ("source", "target")}
+    return {bare(row[name]) for row in found for name in names}
 
 
-def test_no_sentence_of_dev_or_test_is_in_train_of_any_relation(signed: tuple[Path, Manifest]) -> None:
+def test_no_source_of_dev_or_test_is_anywhere_in_train_of_any_relation(signed: tuple[Path, Manifest]) -> None:
     corpus, manifest = signed
-    held_out = sentences(corpus, manifest.relations, "dev", "test")
+    held_out = sides(corpus, manifest.relations, ("dev", "test"), "source")
     assert len(held_out) > 100
-    assert not held_out & sentences(corpus, manifest.relations, "train")
-    assert manifest.shared_sentences == 0
+    assert not held_out & sides(corpus, manifest.relations, ("train",), "source", "target")
 
 
-def test_a_held_out_pair_whose_sentence_is_in_train_is_left_out_and_counted(tmp_path: Path) -> None:
-    """All pairs share one cause, so none can be held out while another is in train."""
-    lines = [f"the lamp broke\tit was too dark to read page {letter} alone\n" for letter in "abcdefghijklmnopqrst"]
+def answers(path: Path, sources: int, *columns: str) -> Path:
+    """Six targets per source and relation; the split and the group of a source, where they are asked for."""
+    lines = ["\t".join((*columns, "source", "relation", "target"))]
+    for number in range(sources):
+        values = {"split": ("train", "train", "dev", "validation", "test")[number % 5], "group": f"g{number // 3}"}
+        cells = [values[name] for name in columns]
+        lines += [
+            "\t".join((*cells, f"the {number}th lamp broke", relation, f"we saw the {relation} number {target}"))
+            for relation in ("effect", "cause")
+            for target in range(6)
+        ]
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def splits_of_sources(corpus: Path) -> dict[str, set[str]]:
+    """Each source, and the splits that it is in, in any relation."""
+    found: dict[str, set[str]] = {}
+    for relation in ("effect", "cause"):
+        for split in SPLITS:
+            for row in rows(corpus, relation, split):
+                found.setdefault(row["source"], set()).add(split)
+    return found
+
+
+def test_sources_with_several_targets_stay_whole_and_some_are_held_out(tmp_path: Path) -> None:
+    config = PrepareConfig(encoder="none", filter="none")
+    manifest, _ = prepare([answers(tmp_path / "answers.tsv.gz", 100)], tmp_path / "c", config)
+    for facts in manifest.relations.values():
+        assert sum(facts.splits.values()) == 600
+        assert 60 <= facts.splits["dev"] <= 100
+        assert 60 <= facts.splits["test"] <= 100
+    assert all(len(splits) == 1 for splits in splits_of_sources(tmp_path / "c").values())
+    assert remarks_on(manifest) == []
+
+
+def test_the_splits_of_the_input_are_kept(tmp_path: Path) -> None:
+    config = PrepareConfig(encoder="none", filter="none")
+    manifest, _ = prepare([answers(tmp_path / "answers.tsv", 50, "split")], tmp_path / "c", config)
+    assert manifest.relations["cause"].splits == {"train": 120, "dev": 120, "test": 60}
+    found = splits_of_sources(tmp_path / "c")
+    assert found["the 2th lamp broke"] == found["the 3th lamp broke"] == {"dev"}
+    assert found["the 4th lamp broke"] == {"test"}
+
+
+def test_sources_of_one_group_are_in_one_split(tmp_path: Path) -> None:
+    config = PrepareConfig(encoder="none", filter="none")
+    prepare([answers(tmp_path / "answers.tsv", 90, "group")], tmp_path / "c", config)
+    found = splits_of_sources(tmp_path / "c")
+    groups = [set.union(*(found[f"the {3 * group + n}th lamp broke"] for n in range(3))) for group in range(30)]
+    assert {frozenset(group) for group in groups} == {frozenset([split]) for split in SPLITS}
+
+
+def test_a_source_that_the_input_puts_into_two_splits_leaves_train(tmp_path: Path) -> None:
+    rows_ = [("test", "the lamp broke", "it was dark"), ("train", "The lamp broke!", "we lit a candle")]
+    rows_ += [("train", "the bus was late", "the lamp broke"), ("train", "it rained", "we stayed in")]
+    text = "".join(f"{split}\t{source}\teffect\t{target}\n" for split, source, target in rows_)
+    (tmp_path / "a.tsv").write_text("split\tsource\trelation\ttarget\n" + text)
+    manifest, _ = prepare([tmp_path / "a.tsv"], tmp_path / "c", PrepareConfig(encoder="none"))
+    assert list(manifest.relations) == ["effect"], "no row is about causes"
+    assert manifest.relations["effect"].splits == {"train": 1, "dev": 0, "test": 1}
+    assert {step.name: step.removed for step in manifest.relations["effect"].funnel}["leaked"] == 2
+
+
+@pytest.mark.parametrize("held_out", [None, 0.25])
+@pytest.mark.parametrize("number", [1, 2, 9])
+def test_few_sources_are_all_for_train(tmp_path: Path, number: int, held_out: float | None) -> None:
+    lines = [f"the {who} lamp broke\tit was too dark\n" for who in "abcdefghi"[:number]]
     (tmp_path / "pairs.tsv").write_text("cause\teffect\n" + "".join(lines), encoding="utf-8")
-    manifest, _ = prepare([str(tmp_path / "pairs.tsv")], str(tmp_path / "c"), UNSIGNED)
-    facts = manifest.relations["effect"]
-    assert facts.splits["dev"] == facts.splits["test"] == 0
-    assert facts.leaked > 0
-    assert facts.splits["train"] + facts.leaked == len(lines)
+    config = PrepareConfig(encoder="none", relation="effect", held_out=held_out)
+    manifest, _ = prepare([tmp_path / "pairs.tsv"], tmp_path / "c", config)
+    assert manifest.relations["effect"].splits == {"train": number, "dev": 0, "test": 0}
+    remarks = remarks_on(manifest)
+    assert len(remarks) == 2
+    assert "10 sources" in remarks[0] or "--held-out" in remarks[0]
+
+
+def test_a_source_with_most_of_the_pairs_stays_in_train(tmp_path: Path) -> None:
+    lines = [f"the lamp broke\tit was too dark to read page {page}\n" for page in range(300)]
+    lines += [f"the {who} was late\twe waited\n" for who in "abcdefghijklmnop"]
+    (tmp_path / "pairs.tsv").write_text("source\ttarget\n" + "".join(lines), encoding="utf-8")
+    config = PrepareConfig(encoder="none", relation="effect", filter="none")
+    facts = prepare([tmp_path / "pairs.tsv"], tmp_path / "c", config)[0].relations["effect"]
+    assert facts.splits["train"] > 300
+    assert facts.splits["dev"] >= 1
+    assert facts.splits["test"] >= 1
 
 
 def split_of(corpus: Path) -> dict[tuple[str, str], str]:
@@ -224,7 +312,7 @@ WORDS = st.sampled_from(
     ["the", "old", "baker", "lost", "a", "lamp", "and", "we", "saw", "him", "run", "at", "dawn"]
 )
 SENTENCE = st.lists(WORDS, min_size=2, max_size=5).map(" ".join)
-PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=40)
+PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=60)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -241,9 +329,10 @@ def test_adding_data_never_moves_a_pair_between_splits(
         prepare([str(file)], str(corpus), config)
         found.append(split_of(corpus))
     first, second = found
-    # What was in train stays in train; what was held out stays in its split or is withdrawn.
-    assert all(second.get(pair) == "train" for pair, split in first.items() if split == "train")
-    assert all(second.get(pair, split) == split for pair, split in first.items())
+    if len({source for source, _ in first}) < 10:  # too few sources to hold any out
+        assert set(first.values()) == {"train"}
+    else:  # a pair may be withdrawn, from train as a leak or from dev as full
+        assert all(second.get(pair, split) == split for pair, split in first.items())
 
 
 def test_the_order_of_files_and_lines_does_not_matter(tmp_path: Path) -> None:
@@ -320,7 +409,7 @@ def test_pairs_from_standard_input_give_the_same_corpus_as_from_a_file(pairs: Pa
         if digests(tmp_path / "other")[name] != digest
     }
     assert different == {"manifest.json"}, "which holds the name of the input"
-    manifest = load_manifest(locate(tmp_path / "corpus"))
+    manifest = load_manifest(tmp_path / "corpus")
     assert [file.name for file in manifest.inputs] == ["standard input"]
 
 
@@ -341,20 +430,20 @@ def test_a_corpus_of_another_format_is_an_error_finished_or_not(pairs: Path, tmp
     (corpus / "manifest.json").unlink()
     (corpus / file).parent.mkdir(exist_ok=True)
     (corpus / file).write_text(json.dumps({**made, "format": 1}), encoding="utf-8")
-    with pytest.raises(Cod3sError, match="has format 1, but this version of cod3s uses 2") as raised:
+    with pytest.raises(Cod3sError, match="has format 1, but this version of cod3s uses 3") as raised:
         prepare([str(pairs)], str(corpus), UNSIGNED)
     assert "another folder" in raised.value.hint
 
 
 def test_what_is_not_a_corpus_has_a_hint_that_fits(pairs: Path, tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="is a file, but a corpus is a folder") as raised:
-        load_manifest(locate(pairs))
+        load_manifest(pairs)
     assert "cod3s prepare pairs.tsv -o corpus" in raised.value.hint
     with pytest.raises(Cod3sError, match="there is no corpus in"):
-        load_manifest(locate(tmp_path))
+        load_manifest(tmp_path)
     (tmp_path / ".work").mkdir()
     with pytest.raises(Cod3sError, match="is not finished") as raised:
-        load_manifest(locate(tmp_path))
+        load_manifest(tmp_path)
     assert "to resume" in raised.value.hint
 
 
@@ -405,7 +494,7 @@ def test_an_unfinished_corpus_is_not_finished_with_another_config(pairs: Path, t
 def test_bad_input_leaves_nothing_behind(tmp_path: Path) -> None:
     file = tmp_path / "pairs.tsv"
     file.write_text("cause\teffect\nthe lamp broke\tit was dark\nragged\n", encoding="utf-8")
-    with pytest.raises(Cod3sError, match="line 3: 1 columns"):
+    with pytest.raises(Cod3sError, match="line 3: it has fewer cells"):
         prepare([str(file)], str(tmp_path / "c"), UNSIGNED)
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.tsv"]
     skipping = PrepareConfig(**{**vars(UNSIGNED), "bad_rows": "skip", "dev": 0, "test": 0})
@@ -485,4 +574,3 @@ def test_real_pairs_keep_their_counts(tmp_path: Path) -> None:
     for facts in manifest.relations.values():
         assert facts.funnel[0].rows_in == 223_840
         assert facts.splits["train"] > 100_000
-    assert manifest.shared_sentences == 0

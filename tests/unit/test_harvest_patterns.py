@@ -13,7 +13,7 @@ from cod3s.harvest.false_cues import FALSE_CUES
 from cod3s.harvest.labelled import read_passages, score_patterns
 from cod3s.harvest.patterns import CUES, PATTERNS
 
-LABELLED = Path(__file__).parent / "data" / "harvest-labelled.jsonl"
+LABELLED = Path(__file__).parents[1] / "data" / "harvest-labelled.jsonl"
 
 FALSE_CUE_CASES = [
     ("He stayed because of the rain.", "because of: a noun phrase follows"),
