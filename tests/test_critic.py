@@ -23,8 +23,7 @@ from cod3s.decode.plausibility import Critic, load_critic, save_critic
 from cod3s.decode.signatures import keep_signatures_apart
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, FileFormatError, SentenceError
-from cod3s.evaluate.judged_pairs import TextVectors, judge_pairs
-from cod3s.evaluate.judges import open_bundle
+from cod3s.evaluate.grading import load_generator, open_grader
 from cod3s.io.disk import read_json, write_json
 from cod3s.records import AnswerMade, AnswerSet, ChosenSignature, SignaturesChosen
 from cod3s.signatures import from_text
@@ -223,14 +222,14 @@ def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
 
 
 def test_an_evaluation_judges_as_the_critic_does_alone(bundle: Path) -> None:
-    judges = open_bundle(bundle, "none").judges
+    generator = load_generator(bundle)
+    grader = open_grader(["bundle"], generator)
     pairs = [
         Pair("effect", source, target) for source in SOURCES for target in ("the baker drank hot tea", source)
     ]
-    vectors = TextVectors(judges.encoder, [text for pair in pairs for text in (pair.source, pair.target)])
-    judged = judge_pairs(pairs, vectors, judges.model, judges.judge)
-    assert judges.judge
-    assert [judged[pair].critic for pair in pairs] == pytest.approx(judges.judge(pairs).tolist(), abs=1e-5)
+    grader.grade(pairs)
+    alone = generator.judge(pairs).tolist()
+    assert [grader.grades(pair)["critic"] for pair in pairs] == pytest.approx(alone, abs=1e-5)
 
 
 def test_without_a_critic_the_ranking_is_an_error_with_the_way_out(tiny_bundle: TinyBundle) -> None:

@@ -133,7 +133,7 @@ def test_every_command_that_writes_a_folder_refuses_a_second_run(tiny_bundle: Ti
     corpus, output = tiny_bundle.run.parent / "corpus", tmp_path / "out"
     data = tmp_path / "sources.tsv"
     data.write_text("source\trelation\nthe baker lost the key\teffect\n")
-    small = ["--bundle", str(tiny_bundle.small), "--second-encoder", "none"]
+    small = ["--bundle", str(tiny_bundle.small), "--encoders", "bundle"]
     runs = [
         ["prepare", str(tiny_bundle.run.parent / "pairs.tsv"), "--encoder", "none"],
         ["train", str(corpus), "--preset", "tiny"],

@@ -59,8 +59,8 @@ FLAGS = {  # as users know them: none of these may go
     "--positional --no-positional --hyperplane-start --no-hyperplane-start "
     "--learning-rate --schedule --batch-tokens --epochs --warmup-steps --evaluate-every --tensorboard --seed "
     "--max-minutes --resume --json",
-    "sweep": "--output -o --bundle --min-hamming --signature-weight --sentence-weight --grid -k --limit "
-    "--relation --second-encoder --preset --seed --json",
+    "sweep": "--output -o --bundle --min-hamming --signature-weight --sentence-weight -k --limit "
+    "--relation --encoders --preset --max-minutes --seed --json",
 }
 
 

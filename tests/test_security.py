@@ -16,11 +16,12 @@ from browser import chromium
 from cod3s.cli.main import app as command_line
 from cod3s.decode.generator import load
 from cod3s.encode import load_encoder
+from cod3s.evaluate.config import EvaluateConfig
 from cod3s.evaluate.evaluation import evaluate_outputs
+from cod3s.evaluate.grading import Grader
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.evaluate.judges import Judges
 from cod3s.evaluate.report import PAGE, write_report
-from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep, write_sweep
+from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep
 from cod3s.records import Answer, AnswerSet
 from cod3s.study.analysis import analyse
 from cod3s.study.exchange import write_mturk
@@ -176,17 +177,17 @@ def outputs_of_strings() -> dict[str, list[AnswerSet]]:
 def evaluation_page(folder: Path) -> Path:
     systems = outputs_of_strings()
     data = EvaluationData(STRINGS[0], "", (Item("effect", STRINGS[10], STRINGS[11]),))
-    summary = evaluate_outputs(systems, data, Judges(load_encoder("static")), sizes=(10, 50))
+    grader = Grader([load_encoder("static")])
+    summary = evaluate_outputs(systems, data, grader, EvaluateConfig(sets=(10, 50)))
     write_report(folder, summary, systems, data.items)
     return folder / PAGE
 
 
 def sweep_page(folder: Path) -> Path:
     values = dict.fromkeys(FIGURES, 1.0)
-    in_plots = [Setting(text, STRINGS[0], ((STRINGS[0], 2.0),)) for text in STRINGS[:5]]
-    in_table = [Setting(text, "", ((text, 2.0),)) for text in STRINGS]
-    points = tuple(Point(setting, values) for setting in (*in_plots, *in_table))
-    write_sweep(folder, Sweep({"sets": (10,), "bundles": STRINGS}, " ".join(STRINGS), "relevance", points))
+    settings = [Setting(text, STRINGS[number % 3], 2.0) for number, text in enumerate(STRINGS)]
+    points = tuple(Point(setting, values) for setting in settings)
+    Sweep({"sets": (10,), "bundles": STRINGS}, " ".join(STRINGS), points, tuple(STRINGS)).write(folder)
     return folder / "sweep.html"
 
 

@@ -44,7 +44,7 @@ def commands(scratch: Path, made: Path | None = None) -> list[Command]:
     (scratch / "table.tsv").write_text("source\trelation\n" + "".join(f"{text}\teffect\n" for text in sources[:3]))
     table, bundle = scratch / "table.tsv", made / "small"
     corpus_options = ("--bits", "8", "--dev", "20", "--test", "0", "--held-out", "0.1", "--filter", "none")
-    quick = ("--bundle", bundle, "--second-encoder", "none")
+    quick = ("--bundle", bundle, "--encoders", "bundle")
     return [
         Command("prepare", ("prepare", made / "pairs.tsv", "--encoder", "static", *corpus_options)),
         Command("train", ("train", made / "corpus", "--preset", "tiny", *_SHORT), ("--resume",), _TIMED),

@@ -126,9 +126,9 @@ COMMANDS = [
     ("sts", "FILE", "--encoder", "static"),
     ("harvest", "FILE", "-o", "OUTPUT.tsv", "--workers", "1"),
     ("prepare", "FILE", "-o", "OUTPUT", "--encoder", "none"),
-    ("evaluate", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--second-encoder", "none"),
+    ("evaluate", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--encoders", "bundle"),
     ("evaluate", "--from", "FILE", "-o", "OUTPUT", "--encoder", "static"),
-    ("sweep", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--second-encoder", "none"),
+    ("sweep", "FILE", "-o", "OUTPUT", "--bundle", "BUNDLE", "--encoders", "bundle"),
     ("critic", "score", "FILE", "--relation", "effect"),
     ("study", "new", "FILE", "-o", "OUTPUT"),
 ]

@@ -122,7 +122,7 @@ def _shown(default: Any) -> str:
     if isinstance(default, float):
         return f"{default:g}"
     if isinstance(default, tuple):
-        return ",".join(default)
+        return ",".join(map(_shown, default))
     return str(default) if default or default == 0 else ""
 
 

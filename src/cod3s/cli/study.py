@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cod3s.cli.evaluate import print_cells
+from cod3s.cli.evaluate import print_tables
 from cod3s.cli.output import print_json, say
 from cod3s.cli.parameters import ForceOption, JsonOption, seed_option
 from cod3s.cli.serve import AllowHostOption
@@ -321,6 +321,6 @@ def _print(analysis: "Analysis") -> None:
         say("expected alpha of all raters: " + ("undefined" if truth.alpha is None else f"{truth.alpha:.2f}"))
     if analysis.excluded:
         say(f"{len(analysis.excluded)} of {len(analysis.raters)} raters are excluded by the study's rule")
-    for relation in analysis.results.relations:
-        print_cells(plausibility_table(analysis.results, relation, counted(analysis)), report_line(analysis))
-    print_cells(agreement_table(analysis), report_line(analysis))
+    results = analysis.results
+    tables = [plausibility_table(results, relation, counted(analysis)) for relation in results.relations]
+    print_tables([*tables, agreement_table(analysis)], report_line(analysis))

@@ -4,8 +4,9 @@ The formats: COPA's XML, the JSONL of SuperGLUE's COPA and of e-CARE; .tsv, .csv
 optionally `relation` and `target`; and plain text with a source per line.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,9 @@ from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.disk import display_name, open_text, sha256, spooled
 from cod3s.io.tables import Row, Table, guessed_kind, kind_of, open_table, read_sentences
 from cod3s.text import clean
+
+COPA_DEV = "865d58b91838a2e4"
+"""The content digest of the development set of COPA, on which the paper's tables are measured."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +32,17 @@ class Item:
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """The items of a file in its order, and its questions if it has any."""
+    """The items of a file, relations taking turns, and its questions if it has any."""
 
     name: str
     sha256: str
     items: tuple[Item, ...]
     questions: tuple[Question, ...] = ()
+    is_copa_dev: bool = False
 
     def first(self, limit: int | None) -> "EvaluationData":
         """The first `limit` items of each relation; all questions stay, since the bars come from them."""
-        seen: Counter[str] = Counter()
-        items = []
-        for item in self.items:
-            seen[item.relation] += 1
-            if limit is None or seen[item.relation] <= limit:
-                items.append(item)
+        items = [item for turn, item in _in_turns(self.items) if limit is None or turn < limit]
         return replace(self, items=tuple(items))
 
     @property
@@ -74,7 +74,27 @@ def read_data(path: Path, relation: str = "") -> EvaluationData:
             items = [_asked(question) for question in questions]
     if not items:
         raise FileFormatError(f"{display_name(path)} has no sources")
-    return EvaluationData(file.name, digest, tuple(items), questions)
+    ordered = sorted(_in_turns(items), key=lambda numbered: numbered[0])  # stable
+    is_copa_dev = content_digest(questions) == COPA_DEV
+    return EvaluationData(file.name, digest, tuple(item for _, item in ordered), questions, is_copa_dev)
+
+
+def content_digest(questions: Iterable[Question]) -> str:
+    """A digest of what is asked, whatever the format and the name of the file."""
+    texts = sorted(
+        "\t".join([row.direction, clean(row.premise), *map(clean, row.alternatives)]) for row in questions
+    )
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def _in_turns(items: Iterable[Item]) -> list[tuple[int, Item]]:
+    """Each item with its number among those of its relation."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for item in items:
+        turns.append((seen[item.relation], item))
+        seen[item.relation] += 1
+    return turns
 
 
 def _kind(path: Path) -> str | None:

@@ -4,23 +4,39 @@ Outputs of other models need only `source`, `relation` and `answers`, which may 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.items import EvaluationData, Item
-from cod3s.io.disk import display_name, read_json_lines, write_json_lines
+from cod3s.io.disk import display_name, read_json_lines
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean
 
+Systems = dict[str, list[AnswerSet]]
+"""The answer sets of each system."""
+Block = tuple[Sequence[Item], Systems]
+"""Items with the answers of all systems to them."""
 _ANSWER_FIELDS = {field.name for field in fields(Answer)}
+_TOGETHER = 16  # items of a block
 
 
-def write_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
-    """Write an answer set per line; the file appears only when it is complete."""
-    write_json_lines(path, map(asdict, sets))
+def append_outputs(path: Path, sets: Iterable[AnswerSet]) -> None:
+    """Append an answer set per line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(f"{answers.to_json()}\n" for answers in sets)
+
+
+def resume_outputs(path: Path) -> list[AnswerSet]:
+    """The answer sets that an earlier run has appended; a last line that it could not finish is removed."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        path.write_bytes(whole)
+    return read_outputs(path) if whole else []
 
 
 def read_outputs(path: Path) -> list[AnswerSet]:
@@ -33,9 +49,9 @@ def read_outputs(path: Path) -> list[AnswerSet]:
     return sets
 
 
-def read_systems(paths: Iterable[Path]) -> dict[str, list[AnswerSet]]:
+def read_systems(paths: Iterable[Path]) -> Systems:
     """The answer sets of files, and of the .jsonl files of folders, by system."""
-    systems: dict[str, list[AnswerSet]] = {}
+    systems: Systems = {}
     for file in output_files(paths):
         for answers in read_outputs(file):
             systems.setdefault(answers.system, []).append(answers)
@@ -62,6 +78,21 @@ def sources_of(systems: Mapping[str, Sequence[AnswerSet]], data: EvaluationData 
             f"the outputs do not answer any source of {data.name}", hint="give the data that they answer"
         )
     return replace(data, items=items)
+
+
+def stored_blocks(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item]) -> Iterator[Block]:
+    """The items, a few at a time, with the answers that systems have to them."""
+    by_source: dict[tuple[str, str], list[tuple[str, AnswerSet]]] = {}
+    for name, sets in systems.items():
+        for answers in sets:
+            by_source.setdefault((answers.relation, clean(answers.source)), []).append((name, answers))
+    for start in range(0, len(items), _TOGETHER):
+        block = items[start : start + _TOGETHER]
+        of_block: Systems = {name: [] for name in systems}
+        for key in dict.fromkeys((item.relation, clean(item.source)) for item in block):
+            for name, answers in by_source.pop(key, ()):  # an item may stand twice in the data
+                of_block[name].append(answers)
+        yield block, of_block
 
 
 def _answer_set(record: Any, name: str) -> AnswerSet:

@@ -36,7 +36,7 @@ class Series:
 def report_plots(summary: Summary) -> list[Plot]:
     """Quality against diversity with a point per system; then fidelity by rank and by size of the bin."""
     size = str(max(summary.settings["sets"]))
-    plots = []
+    plots: list[Plot] = []
     for relation in summary.relations:
         for metric, name in (("relevance", "relevance (cosine to the source)"), ("backward_pmi", "backward PMI")):
             points = _quality_points(summary, relation, size, metric)

@@ -2,8 +2,8 @@
 
 report/
   report.html     everything, in a file that needs no network
+  report.md       the same as Markdown, without plots
   metrics.json    every figure, with the settings that made it
-  tables.md       the tables
   outputs/        a JSONL file of answers per system
 
 The same outputs and settings give the same bytes.
@@ -18,62 +18,102 @@ from typing import Any
 from cod3s.errors import require
 from cod3s.evaluate.items import Item
 from cod3s.evaluate.plots import Plot, report_plots
-from cod3s.evaluate.report_tables import NEAR_BEST, Table, all_tables, markdown, title_of
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
+from cod3s.evaluate.tables import NEAR_BEST, PUBLISHED, Table, all_tables, table_row, title_of
 from cod3s.io.disk import write_json, write_text
 from cod3s.metrics.significance import Comparison
-from cod3s.records import Answer, AnswerSet
+from cod3s.records import AnswerSet
 from cod3s.text import clean, settings_line
 
-METRICS, TABLES, PAGE, OUTPUTS = "metrics.json", "tables.md", "report.html", "outputs"
+METRICS, MARKDOWN, PAGE, OUTPUTS = "metrics.json", "report.md", "report.html", "outputs"
 SAMPLES = 4  # sources of each relation whose answers are shown
 ANSWERS = 10  # of each system
 TESTED = ("bleu1", "bleu2", "semantic", "relevance", "backward_pmi", "0.1")
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The answers of all systems to a source, a row per rank."""
+class Page:
+    """What a report shows, as HTML and as Markdown: a banner above everything, one settings line at the end."""
 
-    relation: str
-    source: str
-    target: str
-    systems: tuple[str, ...]
-    rows: tuple[tuple[Answer | None, ...], ...]
+    title: str
+    line: str  # the settings that a reader of a table needs
+    settings: Mapping[str, Any]  # all of them
+    tables: Sequence[Table]
+    plots: Sequence[Plot] = ()
+    headlines: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    samples: Sequence[Table] = ()
+    comparisons: Sequence[tuple[str, Sequence[tuple[str, Comparison]]]] = ()  # relation, then column and test
+    banner: str = ""
+
+    def write(self, markdown: Path, page: Path) -> None:
+        """Write both files, the page last."""
+        write_text(markdown, self.markdown())
+        write_text(page, self.html())
+
+    def html(self) -> str:
+        """The page, a single file."""
+        published = any(PUBLISHED in table.columns for table in self.tables)
+        template = open_template(Path(__file__).parent / "page.html.jinja")
+        return f"{template.render(**vars(self), published=published, bold=NEAR_BEST)}\n"
+
+    def markdown(self) -> str:
+        """The same as Markdown, without plots and tests."""
+        parts = [f"# {self.title}\n"]
+        parts += [f"**{text}**\n" for text in (self.banner, *self.remarks) if text]
+        parts += ["".join(f"- {headline}\n" for headline in self.headlines)] if self.headlines else []
+        parts += [f"Bold: {NEAR_BEST}.\n", *(table.markdown() for table in (*self.tables, *self.samples))]
+        return "\n".join([*parts, f"{self.line}\n"])
+
+
+def open_template(path: Path) -> Any:
+    """The template of a page; it escapes all values, and a missing value is an error."""
+    jinja = require("jinja2", "evaluate")
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(path.parent),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(path.name)
 
 
 def write_report(
     folder: Path, summary: Summary, systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item] = ()
 ) -> None:
     """Write the three files, the page last; outputs are already there, or somewhere else."""
-    title, line, tables = f"Evaluation on {summary.data['name']}", report_line(summary), all_tables(summary)
     write_json(folder / METRICS, summary.record())
-    lines = [f"# {title}\n", f"Bold: {NEAR_BEST}.\n", *map(markdown, tables), f"{line}\n"]
-    write_text(folder / TABLES, "\n".join(lines))
     page = Page(
-        title=title,
-        line=line,
+        title=f"Evaluation on {summary.data['name']}",
+        line=report_line(summary),
         settings=summary.settings,
         headlines=headlines(summary),
-        tables=tables,
+        remarks=summary.remarks,
+        tables=all_tables(summary),
         plots=report_plots(summary),
-        samples=find_samples(systems, items),
+        samples=sample_tables(systems, items),
         comparisons=[
-            (relation, [(column, row) for column in columns if column.metric in TESTED for row in columns[column]])
+            (
+                relation,
+                [(" ".join(name), row) for name in columns if name.metric in TESTED for row in columns[name]],
+            )
             for relation, columns in summary.comparisons.items()
         ],
     )
-    write_text(folder / PAGE, page.render())
+    page.write(folder / MARKDOWN, folder / PAGE)
 
 
 def report_line(summary: Summary) -> str:
     """The settings that a reader of a table needs; the complete list is at the end of the page."""
-    shown = ("data", "bundle", "encoder", "second_encoder", "bits", "beams", "bleu", "seed", "cod3s")
-    counts = ", ".join(f"{number} {relation}" for relation, number in summary.data["items"].items())
+    shown = ("data", "bundle", "grader", "encoder", "other_encoders", "bits", "beams", "bleu", "seed", "cod3s")
+    items = summary.data["items"]
+    counts = ", ".join(f"{number} source{'' if number == 1 else 's'} of {name}" for name, number in items.items())
     known = {
         **summary.settings,
         "data": f"{summary.data['name']} ({counts})",
+        "other_encoders": ", ".join(summary.settings["other_encoders"]) or None,
         "beams": _beams(summary.settings["systems"].values()),
     }
     return settings_line({name: known[name] for name in shown if known.get(name) is not None})
@@ -108,55 +148,29 @@ def _best(summary: Summary, relation: str, column: Column, form: str) -> str:
     return f"{best} ({form.format(mean)})" + (f"; not significantly behind: {', '.join(near)}" if near else "")
 
 
-@dataclass(frozen=True)
-class Page:
-    """What the page of a report shows; `headlines` are the summary at its top, a banner comes above everything."""
-
-    title: str
-    line: str  # the settings below every table
-    settings: Mapping[str, Any]
-    tables: Sequence[Table]
-    plots: Sequence[Plot]
-    headlines: Sequence[str] = ()
-    samples: Sequence[Sample] = ()
-    comparisons: Sequence[tuple[str, list[tuple[Column, Comparison]]]] = ()
-    banner: str = ""
-
-    def render(self) -> str:
-        """The page as text."""
-        published = any(name.startswith("paper") for table in self.tables for name in table.columns)
-        template = open_template(Path(__file__).parent / "page.html.jinja")
-        return f"{template.render(**vars(self), published=published, bold=NEAR_BEST)}\n"
-
-
-def open_template(path: Path) -> Any:
-    """The template of a page; it escapes all values, and a missing value is an error."""
-    jinja = require("jinja2", "evaluate")
-    environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(path.parent),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(path.name)
-
-
-def find_samples(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item]) -> list[Sample]:
-    """The first sources of each relation, with the answers of every system that has some."""
+def sample_tables(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[Item]) -> list[Table]:
+    """The answers of every system to the first sources of each relation, a row per rank."""
     gold = {(item.relation, item.source): item.target for item in items}
     answers: dict[tuple[str, str], dict[str, AnswerSet]] = {}
     for name, sets in systems.items():
-        for answer_set in sets:
-            answers.setdefault((answer_set.relation, clean(answer_set.source)), {}).setdefault(name, answer_set)
-    samples: dict[str, list[Sample]] = {}
+        for row in sets:
+            answers.setdefault((row.relation, clean(row.source)), {}).setdefault(name, row)
+    tables: dict[str, list[Table]] = {}
     for (relation, source), by_system in answers.items():
-        shown = samples.setdefault(relation, [])
+        shown = tables.setdefault(relation, [])
         if len(shown) < SAMPLES:
-            columns = [by_system[name].answers[:ANSWERS] if name in by_system else () for name in systems]
-            rows = tuple(zip_longest(*columns))
-            shown.append(Sample(relation, source, gold.get((relation, source), ""), tuple(systems), rows))
-    return [sample for shown in samples.values() for sample in shown]
+            texts = [
+                [f"{answer.text} [{answer.medoid}]" if answer.medoid else answer.text for answer in own.answers]
+                for own in by_system.values()
+            ]
+            ranks = enumerate(zip_longest(*(column[:ANSWERS] for column in texts), fillvalue=""), 1)
+            target = gold.get((relation, source))
+            note = f"Gold: {target}. " if target else ""
+            note += "In brackets: the medoid of the answer's bin." if any("[" in text for text in texts[0]) else ""
+            rows = tuple(table_row(rank, *row) for rank, row in ranks)
+            title = f"{title_of(relation)}: {source}"
+            shown.append(Table(title, "Paper: appendix C, table 7.", note.strip(), ("", *by_system), rows))
+    return [table for shown in tables.values() for table in shown]
 
 
 def _beams(systems: Iterable[Mapping[str, Any]]) -> str | None:

@@ -1,13 +1,13 @@
 """The summary of an evaluation: means with intervals and tests, behind metrics.json, the tables and the page."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cod3s.evaluate.judged_pairs import Choice
-from cod3s.evaluate.scores import Column, SystemScores
+from cod3s.evaluate.grading import Choice
+from cod3s.evaluate.scores import Column, RelationValues
 from cod3s.metrics.fidelity import Fidelity, Request, by_bin_size, by_rank, fidelity, other_answers_hamming
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.significance import Comparison, beaten, bootstrap_interval, compare_all
@@ -55,6 +55,7 @@ class RelationScores:
     short: int  # sets with fewer visible answers than the largest size
     figures: Mapping[Column, Figure]
     control: Control | None
+    own_grades: tuple[str, ...] = ()  # scorers that also chose the answers
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,14 @@ class Summary:
     data: Mapping[str, Any]
     systems: Mapping[str, Mapping[str, RelationScores]]
     comparisons: Mapping[str, Mapping[Column, list[Comparison]]]  # relation → column
-    choices: tuple[Choice, ...]
-    inference: Mapping[str, Mapping[str, InferenceScores]]  # guesser → relation
+    choices: Sequence[Choice] = ()
+    inference: Mapping[str, Mapping[str, InferenceScores]] = field(default_factory=dict)  # guesser → relation
+    remarks: Sequence[str] = ()  # what a reader should know: skipped systems, sources that there was no time for
 
     @property
     def relations(self) -> list[str]:
         """Effects before causes, as in the paper; then others in order of appearance."""
-        names = dict.fromkeys(relation for relations in self.systems.values() for relation in relations)
-        return in_paper_order(names)
+        return in_paper_order(dict.fromkeys(relation for by_name in self.systems.values() for relation in by_name))
 
     def figure(self, system: str, relation: str, column: Column) -> Figure | None:
         """One figure; None if the system does not have it."""
@@ -95,6 +96,7 @@ class Summary:
                 relation: _nested({column: [asdict(row) for row in rows] for column, rows in columns.items()})
                 for relation, columns in self.comparisons.items()
             },
+            "remarks": list(self.remarks),
         }
         return {"settings": dict(self.settings), "data": dict(self.data), **rounded(figures)}
 
@@ -104,51 +106,47 @@ def in_paper_order(relations: Iterable[str]) -> list[str]:
     return sorted(relations, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
 
-def summarise(
-    scores: Mapping[str, SystemScores],
-    *,
-    settings: Mapping[str, Any],
-    data: Mapping[str, Any],
-    seed: int,
-    choices: tuple[Choice, ...],
-    inference: Mapping[str, Mapping[str, InferenceScores]] | None,
-) -> Summary:
-    """Means, intervals and tests of all systems."""
-    relations = list(dict.fromkeys(relation for system in scores.values() for relation in system.values))
-    comparisons = {relation: _compare(scores, relation) for relation in relations}
-    systems = {
-        name: {
-            relation: _relation_scores(name, relation, system, comparisons[relation], seed)
-            for relation in system.values
+Values = Mapping[str, Mapping[str, RelationValues]]
+"""System → relation → its values."""
+
+
+def compare_systems(values: Values) -> dict[str, dict[Column, list[Comparison]]]:
+    """The tests of every column of a relation, between all systems that have it."""
+    relations = dict.fromkeys(relation for by_relation in values.values() for relation in by_relation)
+    comparisons: dict[str, dict[Column, list[Comparison]]] = {}
+    for relation in relations:
+        columns = {
+            name: by_relation[relation].columns for name, by_relation in values.items() if relation in by_relation
         }
-        for name, system in scores.items()
-    }
-    return Summary(settings, data, systems, comparisons, choices, inference or {})
+        comparisons[relation] = {
+            column: compare_all({name: own[column] for name, own in columns.items() if column in own})
+            for column in dict.fromkeys(column for own in columns.values() for column in own)
+        }
+    return comparisons
 
 
-def _compare(scores: Mapping[str, SystemScores], relation: str) -> dict[Column, list[Comparison]]:
-    columns = dict.fromkeys(column for system in scores.values() for column in system.values.get(relation, {}))
+def summarize(
+    values: Values, comparisons: Mapping[str, Mapping[Column, list[Comparison]]], seed: int
+) -> dict[str, dict[str, RelationScores]]:
+    """The means of every system by relation, with their intervals, and whether they are near the best."""
     return {
-        column: compare_all(
-            {
-                name: system.values[relation][column]
-                for name, system in scores.items()
-                if column in system.values.get(relation, {})
-            }
-        )
-        for column in columns
+        system: {
+            relation: RelationScores(
+                sets=len(own.requests),
+                short=own.short,
+                figures={
+                    column: figure_of(
+                        system, by_source, comparisons[relation][column], seed, column.metric in LOWER_IS_BETTER
+                    )
+                    for column, by_source in own.columns.items()
+                },
+                control=_control(own.requests),
+                own_grades=tuple(sorted(own.own_grades)),
+            )
+            for relation, own in by_relation.items()
+        }
+        for system, by_relation in values.items()
     }
-
-
-def _relation_scores(
-    name: str, relation: str, system: SystemScores, comparisons: Mapping[Column, list[Comparison]], seed: int
-) -> RelationScores:
-    figures = {
-        column: figure_of(name, by_source, comparisons[column], seed, column.metric in LOWER_IS_BETTER)
-        for column, by_source in system.values[relation].items()
-    }
-    sets = system.requests[relation]
-    return RelationScores(len(sets), system.short.get(relation, 0), figures, _control(sets))
 
 
 def figure_of(
@@ -164,7 +162,7 @@ def figure_of(
     return Figure(float(np.mean(values)), low, high, not beaten(system, comparisons, lower_is_better))
 
 
-def _control(sets: tuple[tuple[Request, ...], ...]) -> Control | None:
+def _control(sets: Sequence[Sequence[Request]]) -> Control | None:
     requests = [request for answer_set in sets for request in answer_set]
     whole = fidelity(requests)
     if whole is None:
@@ -181,6 +179,7 @@ def _relation_record(scores: RelationScores) -> dict[str, Any]:
         record["fidelity"] = {**control.pop("whole"), **control}
     record["intervals"] = _nested({column: [figure.low, figure.high] for column, figure in figures.items()})
     record["near_best"] = _nested({column: figure.near_best for column, figure in figures.items()})
+    record["own_grades"] = list(scores.own_grades)
     return record
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cod3s.metrics.semantic import Distances
 
-EQUIVALENCE_DISTANCE = 0.1  # cosine above 0.9: the paper's bar for paraphrases (its appendix E)
+EQUIVALENCE_DISTANCE = 0.1  # cosine above 0.9: the paper's bar for paraphrases (its appendix D)
 PATIENCE = 0.8
 """The probability that a user who has read an answer goes on to the next: NoveltyBench's value."""
 

@@ -1,18 +1,14 @@
-"""Judge pairs without human raters: combine the scores of a pair, and see which alternatives they prefer.
+"""Judge pairs without human raters: combine the scores of a pair, and see which alternatives they prefer."""
 
-The scores come from a model or an encoder (`cod3s.evaluate.judged_pairs`).
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from cod3s.decode.decode_config import PAPER
-from cod3s.decode.pair_likelihoods import PairScores
 
 SCORERS: dict[str, dict[str, float]] = {
     "relevance": {"relevance": 1},
-    "forward": {"forward": 1},  # favours targets that are likely anyway
+    "forward": {"forward": 1},  # favors targets that are likely anyway
     "pmi": {"forward": 1, "target_alone": -1},
     "backward": {"backward": 1},  # the part of the paper's MMI that sees the source
     "backward_pmi": {"backward": 1, "source_alone": -1},  # comparable across sources
@@ -22,12 +18,12 @@ SCORERS: dict[str, dict[str, float]] = {
 """The ways to score a pair: the weight of each part of its scores."""
 
 
-def combine(scores: PairScores, scorer: str) -> float | None:
-    """One number for a pair; None if a part is missing."""
-    weighted = [(weight, getattr(scores, part)) for part, weight in SCORERS[scorer].items()]
-    if any(score is None for _, score in weighted):
+def combine(scores: Mapping[str, float], scorer: str) -> float | None:
+    """One number for a pair from the parts of its scores; None if a part is missing."""
+    weights = SCORERS[scorer]
+    if not weights.keys() <= scores.keys():
         return None
-    return sum(weight * float(score) for weight, score in weighted)
+    return sum(weight * scores[part] for part, weight in weights.items())
 
 
 def all_known(scores: Sequence[float | None]) -> list[float]:

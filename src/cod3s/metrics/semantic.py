@@ -14,7 +14,7 @@ from cod3s.encode import Vectors
 Distances = npt.NDArray[np.float64]
 
 PARAPHRASE = 0.1
-"""Cosine distance below which two completed statements say the same thing: the paper's choice (appendix E)."""
+"""Cosine distance below which two completed statements say the same thing: the paper's choice (appendix D)."""
 THRESHOLDS = (0.0, PARAPHRASE, 0.25, 0.5, 0.75)
 """Of the distinct count, as in the paper's table 2."""
 
@@ -48,7 +48,7 @@ def vendi_score(distances: Distances) -> float:
 
 
 def distinct(distances: Distances, threshold: float) -> list[int]:
-    """The positions of the answers without duplicates, chosen greedily in order (appendix E of the paper).
+    """The positions of the answers without duplicates, chosen greedily in order (appendix D of the paper).
 
     A duplicate is closer than `threshold` to an earlier answer that was kept; at 0 there are none, as in the
     paper.

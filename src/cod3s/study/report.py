@@ -1,4 +1,4 @@
-"""Write the report of a study: report.html, metrics.json, tables.md and figure.png.
+"""Write the report of a study: report.html, report.md, metrics.json and figure.png.
 
 A figure in a table is bold if no other system is significantly better. The plot follows the paper's figure 2: a
 panel per relation, a row per system, and the gold alternatives as bands across the panel. Raters appear by
@@ -12,21 +12,19 @@ from typing import Any
 from cod3s.errors import require
 from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
 from cod3s.evaluate.plots import INK, Plot, styled, svg_text
-from cod3s.evaluate.report import METRICS, PAGE, TABLES, Page
-from cod3s.evaluate.report_tables import (
+from cod3s.evaluate.report import MARKDOWN, METRICS, PAGE, Page
+from cod3s.evaluate.tables import (
     ARROWS,
     NOTHING,
+    PUBLISHED,
     Cell,
-    Part,
     Table,
     figure_text,
     interval_cell,
-    markdown,
     table_row,
     title_of,
 )
-from cod3s.evaluate.scores import Column
-from cod3s.io.disk import replaced_file, write_json, write_text
+from cod3s.io.disk import replaced_file, write_json
 from cod3s.study.analysis import Analysis, Results
 from cod3s.study.figures import FIGURES, HELD_OUT, Agreement, figure_labels
 from cod3s.study.folder import RIGHT, WRONG
@@ -50,29 +48,26 @@ _ROW_INCHES, _PANEL_INCHES = 0.62, 5.2
 
 def write_report(folder: Path, analysis: Analysis) -> Path:
     """Write the four files into `folder`, and return the path of the page."""
-    results, banner, line = analysis.results, banner_of(analysis), report_line(analysis)
-    title, tables = f"Human plausibility: {analysis.settings['study']}", all_tables(analysis)
+    results, banner = analysis.results, banner_of(analysis)
     figure = draw(results, int(analysis.settings["scale"].split("–")[1]), banner)
     write_json(folder / METRICS, analysis.record())
     with replaced_file(folder / FIGURE) as partial:
         figure.savefig(partial, format="png", dpi=130, facecolor="white", metadata={"Software": None})
-    head = [f"# {title}\n", *([f"**{banner}**\n"] if banner else [])]
-    write_text(folder / TABLES, "\n".join([*head, *map(markdown, tables), f"{line}\n"]))
     labels = figure_labels(results.most_answers)
     page = Page(
-        title=title,
-        line=line,
+        title=f"Human plausibility: {analysis.settings['study']}",
+        line=report_line(analysis),
         settings=analysis.settings,
-        tables=tables,
+        tables=all_tables(analysis),
         plots=[Plot("Mean scores by system", svg_text(figure))],
         comparisons=[
-            (relation, [(Column("", labels[name]), row) for name, rows in figures.items() for row in rows])
+            (relation, [(labels[name], row) for name, rows in figures.items() for row in rows])
             for relation, figures in results.comparisons.items()
             if any(figures.values())
         ],
         banner=banner,
     )
-    write_text(folder / PAGE, page.render())
+    page.write(folder / MARKDOWN, folder / PAGE)
     return folder / PAGE
 
 
@@ -82,7 +77,7 @@ def banner_of(analysis: Analysis) -> str:
 
 
 def report_line(analysis: Analysis) -> str:
-    """The settings line under every table, with the numbers of raters and ratings."""
+    """The settings line of the report, with the numbers of raters and ratings."""
     results = analysis.results
     counts = {"raters": f"{results.raters} of {len(analysis.raters)}", "ratings": results.ratings}
     return settings_line({**{name: analysis.settings[name] for name in _SHOWN}, **counts})
@@ -125,18 +120,19 @@ def plausibility_table(results: Results, relation: str, raters: str) -> Table:
         mean = interval_cell(figure, 2)
         rows.append(table_row(f"gold: {label}", mean, *blanks, figure.items, *_published(paper, published)))
     labels = figure_labels(results.most_answers)
-    columns = ("system", *(labels[name] for name in shown), "sources", *(["paper"] if published else []))
+    columns = ("system", *(labels[name] for name in shown), "sources", *([PUBLISHED] if published else []))
     note = (
         "Mean scores with 95 % bootstrap intervals over sources. Top: by likelihood; max and best: by the ratings "
         "themselves, which flatters large sets (see the held-out figures). Gold items are single statements."
     )
     if published:
         note += " Paper: the figures of its table 4 (sets of 3 and 10), in the order of the columns."
-    return Table(f"Plausibility, {title_of(relation)}, {raters}", note, columns, tuple(rows))
+    title = f"Plausibility, {title_of(relation)}, {raters}"
+    return Table(title, "Paper: section 4 (Human Evaluation), figure 2, table 4.", note, columns, tuple(rows))
 
 
 def _published(figures: Sequence[str], shown: bool) -> list[Cell]:
-    return [Cell(tuple(map(Part, figures or [NOTHING])), published=True)] if shown else []
+    return [Cell(" / ".join(figures) or NOTHING)] if shown else []
 
 
 def held_out_table(results: Results, relation: str) -> Table:
@@ -151,7 +147,8 @@ def held_out_table(results: Results, relation: str) -> Table:
     note = (
         "All raters of an item except one choose the best answers, and that one scores them; each rater in turn."
     )
-    return Table(f"Chosen by some raters, scored by others, {title_of(relation)}", note, columns, tuple(rows))
+    title = f"Chosen by some raters, scored by others, {title_of(relation)}"
+    return Table(title, "Not in the paper.", note, columns, tuple(rows))
 
 
 def agreement_table(analysis: Analysis) -> Table:
@@ -168,7 +165,8 @@ def agreement_table(analysis: Analysis) -> Table:
         "Krippendorff's alpha for ordered scores, with its 95 % bootstrap interval over items: 1 is perfect, 0 "
         "is chance, below 0 is systematic disagreement. Items: those with at least two ratings."
     )
-    return Table("Agreement of the raters", note, ("raters", "items of", "alpha", "items", "ratings"), tuple(rows))
+    columns = ("raters", "items of", "alpha", "items", "ratings")
+    return Table("Agreement of the raters", "Not in the paper.", note, columns, tuple(rows))
 
 
 def _alpha(agreement: Agreement) -> str:
@@ -188,7 +186,7 @@ def coverage_table(analysis: Analysis) -> Table:
         "counts, its source is missing from the figures that need it; the column `sources` says how many are left."
     )
     rows = tuple(table_row(raters, items) for raters, items in counts.items())
-    return Table("Ratings per item", note, ("raters", "items"), rows)
+    return Table("Ratings per item", "Paper: appendix F.", note, ("raters", "items"), rows)
 
 
 def rater_table(analysis: Analysis) -> Table:
@@ -200,7 +198,7 @@ def rater_table(analysis: Analysis) -> Table:
             figure_text(rater.mean, "{:.2f}"),
             figure_text(rater.median_seconds, "{:.1f} s"),
             f"{rater.total_seconds / 60:.1f} min" if rater.total_seconds else NOTHING,
-            Cell((Part(f"{rater.failed_checks} of {rater.checks}", strong=rater.failed_checks > 0),)),
+            Cell(f"{rater.failed_checks} of {rater.checks}", strong=rater.failed_checks > 0),
             figure_text(rater.gold_gap, "{:+.2f}"),
             "; ".join(rater.reasons) or "no",
         )
@@ -211,7 +209,7 @@ def rater_table(analysis: Analysis) -> Table:
         f"{len(analysis.excluded)} of {len(rows)} raters are excluded by the rule that the study fixed before "
         "collection. Gold gap: mean score of right minus wrong alternatives. Bold: failed checks."
     )
-    return Table("Raters", note, columns, tuple(rows), bold="failed attention checks")
+    return Table("Raters", "Paper: appendix F.", note, columns, tuple(rows), bold="failed attention checks")
 
 
 def draw(results: Results, top: int, banner: str = "") -> Any:

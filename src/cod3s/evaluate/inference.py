@@ -1,6 +1,6 @@
-"""How well a bundle infers the signature of the gold target: the recall of each way to guess it."""
+"""How well a bundle infers the signature of the gold target: the guesses of each way to infer it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cod3s.bins import open_bins
@@ -9,34 +9,33 @@ from cod3s.decode.decode_config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.decode.signatures import infer_signatures, rank_signatures
 from cod3s.evaluate.items import Item
-from cod3s.evaluate.judges import OpenBundle
-from cod3s.metrics.inference import DEPTHS, Guess, InferenceScores, score_inference
+from cod3s.metrics.inference import DEPTHS, Guess
 from cod3s.text import for_modelling
 
 MOST_FREQUENT = "most frequent"
 
+Guesses = Callable[[Sequence[Item]], Iterator[tuple[str, str, Guess]]]
+"""From items to (guesser, relation, guess)."""
 
-def score_recall(
-    bundle: OpenBundle, items: Sequence[Item], options: DecodeConfig
-) -> dict[str, dict[str, InferenceScores]]:
-    """Guesser → relation → figures, on the items whose gold target is known.
+
+def guess_gold(
+    generator: Generator, items: Sequence[Item], options: DecodeConfig
+) -> Iterator[tuple[str, str, Guess]]:
+    """(guesser, relation, guess) for every item whose gold target is known, and every guesser.
 
     The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, those of the
     bundle's head if it has one, and the largest bins of the training targets whatever the source. Signatures that
     systems have searched are not searched again.
     """
-    scores: dict[str, dict[str, InferenceScores]] = {}
     for relation in dict.fromkeys(item.relation for item in items if item.target):
         known = [item for item in items if item.relation == relation and item.target]
-        gold = bundle.generator.signer.signatures([item.target for item in known])
-        sources = [for_modelling(item.source) for item in known]
-        guesses = _model_guesses(bundle.generator, relation, sources, options)
-        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(bundle.generator.folder, relation))] * len(known)
+        gold = generator.signer.signatures([item.target for item in known])
+        guesses = _model_guesses(generator, relation, [for_modelling(item.source) for item in known], options)
+        guesses[MOST_FREQUENT] = [_largest_bins(bins_path(generator.folder, relation))] * len(known)
         for name, ranked in guesses.items():
-            rows = [Guess(target, tuple(names)) for target, names in zip(gold, ranked, strict=True) if names]
-            if relation_scores := score_inference(rows):
-                scores.setdefault(name, {})[relation] = relation_scores
-    return scores
+            for target, signatures in zip(gold, ranked, strict=True):
+                if signatures:
+                    yield name, relation, Guess(target, tuple(signatures))
 
 
 def _model_guesses(
