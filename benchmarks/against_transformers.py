@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from cod3s import load
-from cod3s.decode.decode_config import DEFAULT
+from cod3s.decode.config import DEFAULT
 from cod3s.decode.sentences import write
 from cod3s.decode.signatures import choose_signatures
 from cod3s.model.engine import Request

@@ -17,8 +17,7 @@ from typing import Any
 from side_by_side import Clock, finish, machine_state, made_up_sentences, parse_arguments
 
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
-from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig
-from cod3s.decode.models import BundleModels, open_models
+from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.rerank import need_backward
 from cod3s.decode.sentences import rerank_candidates, write_candidates
 from cod3s.decode.signatures import find_signatures, keep_signatures_apart, rank_signatures
@@ -27,6 +26,7 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import build_transformer
 from cod3s.model.transformers_engine import TransformersEngine
+from cod3s.models import BundleModels, open_models
 from cod3s.options import BITS, SEED
 from cod3s.tokens.vocabulary import Vocabulary, train_pieces
 

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from cod3s import load
-from cod3s.decode.decode_config import DEFAULT
+from cod3s.decode.config import DEFAULT
 from cod3s.unsuitable import find_unsuitable
 
 SOURCES = Path(__file__).parent.parent / "tests" / "unsuitable" / "sources.txt"
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("bundle", nargs="?")
     parser.add_argument("--first", type=int, help="only so many sources of each relation")
     options = parser.parse_args()
-    model = load(options.bundle, remember=100_000)
+    model = load(options.bundle, cache=100_000)
     shown, written, missing = 0, 0, 0
     stopped: Counter[str] = Counter()
     for relation in ("cause", "effect"):

@@ -33,7 +33,12 @@ class FakeEngine:
         return self.search(requests, beam=draws.samples, max_tokens=draws.max_tokens)
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
         assert self._scored is not None
         self.calls.append(("score", len(requests)))

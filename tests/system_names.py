@@ -5,7 +5,7 @@ from itertools import product
 SIGNATURES = ("beam", "mmi", "exact", "prior", "oracle")
 SENTENCES = ("beam", "mmi", "rs", "mmi-rs")
 BASELINES = ("s2s", "s2s-sigs", "s2s-rs")
-TORCH_SYSTEMS = ("dbs", "dpc")
+TORCH_SYSTEMS = ("dpc",)
 TWO_STAGES = [
     f"cod3s-{signature}-{sentence}{hamming}{fresh}{faithful}"
     for signature, sentence, hamming, fresh, faithful in product(

@@ -17,7 +17,7 @@ from cod3s.bundle import open_vocabulary, read_facts
 from cod3s.bundle.export import export
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.io.disk import read_json
 from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal, open_start

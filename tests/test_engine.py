@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.models import BundleModels, RoleModel, open_models
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.model.engine import Draws, Request
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
+from cod3s.models import BundleModels, RoleModel, open_models
 from cod3s.records import Hypothesis
 from tiny_bundle import EVENTS, SOURCES, WHERE, WHO, TinyBundle
 

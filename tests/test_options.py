@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from cod3s.cli.main import app
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.decode.decode_config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.errors import UsageError
 from cod3s.io.checked_records import parse_record
 from cod3s.options import BITS, SEED, check_options, option, options_of, seed_option, with_values

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from cod3s.decode.baselines.diverse import diverse_beam_search
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.bundle.export import _write_torch
 from cod3s.decode.baselines.automaton import build_automata
 from cod3s.decode.baselines.constrained import constrained_beam_search
-from cod3s.decode.baselines.diverse import diverse_beam_search
 from cod3s.decode.baselines.torch_model import TorchModel, open_torch_model
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.model.engine import Request

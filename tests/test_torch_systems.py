@@ -7,7 +7,7 @@ import pytest
 
 from cod3s.bundle.export import export
 from cod3s.decode.baselines.word_graph import open_word_graph
-from cod3s.decode.decode_config import DEFAULT
+from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.text import words

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from cod3s.cli.main import app
 from cod3s.corpus.filters import find_filters, removed_by
 from cod3s.corpus.sql import connect
-from cod3s.decode.choice import keep_suitable
-from cod3s.decode.decode_config import DEFAULT, PAPER
+from cod3s.decode.choose import keep_suitable
+from cod3s.decode.config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.request import make_batch
 from cod3s.decode.sentences import Bins, Candidate
@@ -182,7 +182,7 @@ def generator(tiny_bundle: TinyBundle) -> Generator:
 def rude(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny grammar has nothing to stop, so tea and the dark stand for what must not be said."""
     stop = lambda text, source="": any(word in text for word in ("tea", "bed", "dark", "taxi", "garden"))  # noqa: E731
-    monkeypatch.setattr("cod3s.decode.choice.is_unsuitable", stop)
+    monkeypatch.setattr("cod3s.decode.choose.is_unsuitable", stop)
 
 
 def texts(answers: AnswerSet) -> str:
@@ -240,7 +240,10 @@ def test_what_is_left_out_as_implausible_can_be_asked_for_from_anywhere() -> Non
     shown = choice.answers(SIGNATURES, [candidates(text) for text in TEXTS])
     assert len(shown) == 3, "some are shown in any case"
     choice.add_remarks()
-    assert "left out 1 implausible answers; `cod3s generate --all`, or drop=False, shows them" in batch.remarks[0]
+    assert (
+        "left out 1 implausible answers; `cod3s generate --all`, or show_doubtful=True, shows them"
+        in batch.remarks[0]
+    )
 
 
 @pytest.mark.parametrize(("recall", "shown"), [(40, 3), (0, 4)])
@@ -259,7 +262,7 @@ def test_medoids_are_shown_only_if_they_may_be() -> None:
 
 def test_evaluation_measures_the_paper_unfiltered_and_the_default_as_users_meet_it() -> None:
     ours, paper = name_systems(["cod3s", "s2s"], "", k=3, seed=1)
-    assert ours.options == DEFAULT.with_values(k=3, seed=1, drop=False), "sets of k answers are compared"
+    assert ours.options == DEFAULT.with_values(k=3, seed=1, show_doubtful=True), "sets of k answers are compared"
     assert paper.options == PAPER.with_values(k=3, seed=1, unfiltered=True)
     assert not PAPER.unfiltered, "generate --preset paper is filtered, too"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from campaign.material import material
 from campaign.tally import Budget, Tally, budget_of, parser, print_all
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator
 from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
@@ -37,7 +37,7 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "signature_beam": (8, 20, 40),
     "rerank_signatures": ("none", "mmi", "prior"),
     "min_hamming": (0, 1, 2, 3),
-    "apart": ("relax", "refill", "strict"),
+    "if_too_few": ("relax", "refill", "strict"),
     "search": ("beam", "sample"),
     "beam": (1, 3, 5),
     "samples": (1, 4),
@@ -45,12 +45,12 @@ _CHOICES: dict[str, Sequence[Any]] = {
     "temperature": (0.5, 1.0),
     "rerank_sentences": ("none", "mmi"),
     "normalise": ("text", "original"),
-    "fresh": (False, True),
+    "allow_repeats": (False, True),
     "max_tokens": (4, 12, 24),
     "bins_per_answer": (1.0, 2.0),
     "check": (False, True),
-    "faithful": ("none", "weigh", "rerank", "filter"),
-    "pool": ("on", "off"),
+    "bin_fit": ("none", "weigh", "rerank", "filter"),
+    "share_candidates": ("on", "off"),
     "unfiltered": (False, True),
     "seed": (0, 7, 1234),
 }
@@ -73,7 +73,7 @@ class Generators:
         self.open_again = partial(Generator, bundle, encoder=encoder, threads=1)
         self.plain = self.open_again()
         self.threaded = Generator(bundle, encoder=encoder, threads=2)
-        self.remembering = Generator(bundle, encoder=encoder, threads=1, remember=10_000)
+        self.remembering = Generator(bundle, encoder=encoder, threads=1, cache=10_000)
 
     def try_config(self, config: DecodeConfig, relation: str) -> str:
         """What is wrong with the answers under a configuration, or nothing."""
@@ -107,7 +107,7 @@ def _broken_rule(answers: AnswerSet, config: DecodeConfig) -> str:
     for one, other in combinations(signatures, 2):
         distance = sum(a != b for a, b in zip(one, other, strict=True))
         # `refill` asks for the best of the rest, however near they are.
-        if distance <= config.min_hamming and config.apart != "refill" and not answers.remarks:
+        if distance <= config.min_hamming and config.if_too_few != "refill" and not answers.remarks:
             return f"{one} and {other} differ in {distance} bits, and no remark says so"
     if len(signatures) < config.k and not answers.remarks:
         return f"{len(signatures)} answers instead of {config.k}, and no remark says why"

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.questions import read_questions
 from cod3s.corpus.relations import EFFECT
 from cod3s.corpus.sift import Sifter
+from cod3s.critic.features import FEATURES
+from cod3s.critic.judge import Critic, load_critic, save_critic
 from cod3s.decode.baselines.word_graph.store import (
     Edge,
     WordForm,
@@ -25,16 +26,12 @@ from cod3s.decode.baselines.word_graph.store import (
     open_word_graph,
     write_word_graph,
 )
-from cod3s.decode.known_answers import load_known, save_known
-from cod3s.decode.models import open_models
-from cod3s.decode.plausibility import FEATURES, Critic, load_critic, save_critic
-from cod3s.encode import load_encoder
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.harvest.documents import read_pieces
 from cod3s.io.tables import read_sentences
-from cod3s.signatures import load_code, random_code
-from cod3s.signatures.signer import Signer
+from cod3s.models import open_models
+from cod3s.signatures import load_code
 from cod3s.study.design import Design, make_study
 from cod3s.study.exchange import check_rows, read_mturk, read_ratings
 from cod3s.study.folder import read_items, read_study
@@ -51,7 +48,6 @@ COPA = b"""<?xml version="1.0" encoding="UTF-8"?>
 <p>The rope snapped &amp; frayed.</p><a1>The sky was clear.</a1><a2>The swing came down.</a2></item>
 </copa-corpus>
 """
-_KNOWN = {cause: {"effect": [effect]} for cause, effect, _ in PAIRS[:20]}
 
 
 @dataclass(frozen=True)
@@ -164,9 +160,6 @@ def _bundle_readers(bundle: Path, scratch: Path) -> Iterable[Reader]:
     yield Reader("engine without checksums", unchecked, _run, tuple(model))
     critic = Critic(dict.fromkeys(FEATURES, 0.5), 0.1, 0.2, "static", {"pairs": 100})
     save_critic(scratch / "critic", critic)
-    save_known(scratch / "known", _KNOWN, _static_signer())
-    known = {path.name: path.read_bytes() for path in (scratch / "known").iterdir()}
-    yield Reader("known answers", known, _recall)
     yield Reader("critic.json", {"critic.json": (scratch / "critic/critic.json").read_bytes()}, load_critic)
 
 
@@ -187,16 +180,6 @@ def _run(folder: Path) -> None:
     for relation in models.facts.models:
         role = models.sentence(relation)
         role.engine.search([role.request("the baker lost the key")], beam=2, max_tokens=4)
-
-
-@cache
-def _static_signer() -> Signer:
-    encoder = load_encoder("static")
-    return Signer(encoder, random_code(8, encoder.dim))
-
-
-def _recall(folder: Path) -> None:
-    load_known(folder).recall("the lamp 1 fell", "effect", _static_signer())
 
 
 def _read_bins(folder: Path) -> None:

@@ -25,9 +25,9 @@ from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.questions import read_questions
 from cod3s.corpus.relations import EFFECT
 from cod3s.corpus.sift import Sifter
-from cod3s.decode.models import open_models
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.io.tables import read_sentences
+from cod3s.models import open_models
 from cod3s.signatures import load_code
 
 _BOMB_BYTES = 2 << 30

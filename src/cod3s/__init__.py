@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from cod3s.ask import diversify, diversify_async
     from cod3s.bins import build_bins, open_bins
     from cod3s.corpus import PrepareConfig, prepare
-    from cod3s.decode.decode_config import DecodeConfig
+    from cod3s.decode.config import DecodeConfig
     from cod3s.decode.generator import Generator, load
-    from cod3s.decode.own_model import TwoStage
+    from cod3s.decode.hf_two_stage import TwoStage
     from cod3s.encode import load_encoder
     from cod3s.errors import Cod3sError
     from cod3s.records import Answer, AnswerSet
@@ -28,9 +28,9 @@ else:
         "cod3s.ask": ("diversify", "diversify_async"),
         "cod3s.bins": ("build_bins", "open_bins"),
         "cod3s.corpus": ("PrepareConfig", "prepare"),
-        "cod3s.decode.decode_config": ("DecodeConfig",),
+        "cod3s.decode.config": ("DecodeConfig",),
         "cod3s.decode.generator": ("Generator", "load"),
-        "cod3s.decode.own_model": ("TwoStage",),
+        "cod3s.decode.hf_two_stage": ("TwoStage",),
         "cod3s.encode": ("load_encoder",),
         "cod3s.errors": ("Cod3sError",),
         "cod3s.records": ("Answer", "AnswerSet"),

@@ -20,7 +20,7 @@ from cod3s import __version__
 from cod3s.bundle import NAME as BUNDLE_FACTS
 from cod3s.bundle import default_bundle
 from cod3s.corpus.engines import Engine, LocalEngine
-from cod3s.decode.decode_config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.decode.request import in_batches
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage

@@ -47,11 +47,13 @@ class Hypothesis:
     """What an engine wrote or scored after a given prefix: the ids without the end token.
 
     `log_prob` is the plain sum over `tokens` and, where the text was ended, the end token; `length` counts both.
+    `then` is the log-probability of another token after the end, where one was asked for.
     """
 
     tokens: tuple[int, ...]
     log_prob: float
     length: int
+    then: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Answer:
 
     text: str
     score: float
-    forward: float | None  # None if it was recalled, not written
+    forward: float
     backward: float | None = None
     signature: str = ""
     signature_rank: int | None = None
@@ -86,14 +88,13 @@ class Answer:
     hamming: int | None = None  # between `signature` and `realised`
     constraint: str = ""  # the word that the text must contain in some form (`dpc`)
     plausibility: float | None = None  # by the bundle's critic, from 0 to 1
-    known_for: str = ""  # the similar source that this is a known answer to, if it was recalled, not written
 
 
 @dataclass(frozen=True)
 class StageStarted:
     """An event of a stream, if its stages were asked for: what is done next, and in how many bins."""
 
-    name: str  # recalling answers, choosing bins, writing, choosing answers
+    name: str  # choosing bins, writing, choosing answers
     bins: int = 0  # 0 before they are chosen, and for systems without bins
 
     def __str__(self) -> str:

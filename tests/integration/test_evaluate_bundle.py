@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from cod3s.corpus.questions import Question
-from cod3s.decode.decode_config import DEFAULT, PAPER
+from cod3s.critic.likelihoods import Pair
+from cod3s.decode.config import DEFAULT, PAPER
 from cod3s.decode.generator import Generator
-from cod3s.decode.pair_likelihoods import Pair
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.evaluate import EvaluateConfig, evaluate
 from cod3s.evaluate.config import SweepConfig

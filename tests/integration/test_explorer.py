@@ -543,7 +543,11 @@ def test_remarks_are_shown_calmly_and_name_the_controls_of_the_page(visit: Open)
             "“Answer sensitive sentences” in the settings gives answers",
         ),
         (
-            {"remarks": ["left out 2 implausible answers; `cod3s generate --all`, or drop=False, shows them"]},
+            {
+                "remarks": [
+                    "left out 2 implausible answers; `cod3s generate --all`, or show_doubtful=True, shows them"
+                ]
+            },
             "#remarks",
             "left out 2 implausible answers; “Show doubtful answers” in the settings shows them",
         ),
@@ -563,7 +567,7 @@ def test_doubtful_answers_can_be_shown(visit: Open, site: str) -> None:
     watched = visit()
     watched.run(k=2)
     watched.page.get_by_label("Show doubtful answers").check()
-    watched.page.wait_for_url("**drop=false**")
+    watched.page.wait_for_url("**show_doubtful=true**")
     watched.finished()
     assert watched.texts() == [
         answer["text"]

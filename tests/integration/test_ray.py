@@ -11,7 +11,7 @@ from cod3s.bulk import Job, ShardAnswerer, answer_in_bulk
 from cod3s.corpus import prepare
 from cod3s.corpus.engines import RayEngine
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.errors import BundleError, FileFormatError
 from made_pairs import write_pairs
 from tiny_bundle import WHO, TinyBundle

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cod3s.decode.models import BundleModels, open_models
 from cod3s.model.engine import Draws, Request
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformers_engine import TransformersEngine
+from cod3s.models import BundleModels, open_models
 from tiny_bundle import SOURCES, TinyBundle
 
 

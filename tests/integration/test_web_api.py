@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from cod3s.bins import open_bins
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.decode.systems import ENGINE_SYSTEMS
 from cod3s.errors import Cod3sError
@@ -66,7 +66,7 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"per_bin": 2, "min_hamming": 1, "sentence_weight": 0.8}, "options by their names"),
     ({"search": "sample", "seed": 7, "temperature": 2}, "samples of a seed; a whole number is a number"),
     ({"k": 2.0}, "a number that is whole, however it is written"),
-    ({"check": True, "faithful": "rerank"}, "answers with their own signatures"),
+    ({"check": True, "bin_fit": "rerank"}, "answers with their own signatures"),
     ({"system": "s2s"}, "plain beam search"),
     ({"system": "cod3s-exact-beam-no-hamming"}, "a system by name"),
 ]
@@ -126,7 +126,7 @@ def test_bins_can_be_requested(client: httpx.Client, generator: Generator) -> No
 
 def test_a_record_without_answers_is_a_record(client: httpx.Client) -> None:
     """A filter that lets nothing pass but the very bin, and one text each: some bins stay empty."""
-    strict = {**QUESTION, "faithful": "filter", "faithful_within": 0, "beam": 1, "per_bin": 1}
+    strict = {**QUESTION, "bin_fit": "filter", "bin_fit_within": 0, "beam": 1, "per_bin": 1}
     replies = [
         client.post("/api/generate", json={**strict, "signatures": [f"{n:08b}"]}) for n in range(0, 256, 37)
     ]

@@ -10,8 +10,6 @@ bundle/
   torch/NAME/      the same weights for torch, if requested
   words/           a graph of related words per relation, if requested
   critic/          the critic that judges answers, if attached
-  associations/    what vectors say about answers: heads that infer signatures, what goes with what, if learned
-  known/           good answers to many sources, to recall for similar ones, if any
   MODEL_CARD.md    for people
 """
 
@@ -54,8 +52,6 @@ class BundleFacts:
     medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
     own_encoder: str = ""  # the model under models/ that is a copy of the encoder that signs, if there is one
     critic: str = ""  # the folder of the critic that judges answers, if any
-    known: str = ""  # the folder of known answers, if any
-    associations: str = ""  # the folder of what vectors say about answers, if any
     judges: bool = False  # whether its language model has learned to say if an answer is plausible
     training: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # path → sha256
@@ -97,7 +93,7 @@ def read_facts(folder: Path) -> BundleFacts:
 
 def _check_names(facts: BundleFacts) -> None:
     """Raise a ValueError if the facts name anything outside the bundle's folder."""
-    optional = [name for name in (facts.own_encoder, facts.critic, facts.known, facts.associations) if name]
+    optional = [name for name in (facts.own_encoder, facts.critic) if name]
     for name in (*facts.models, *facts.model_names, *optional):
         if not _PLAIN_NAME.fullmatch(name):
             raise ValueError(f"{name[:60]!r} cannot be the name of a relation, a model or a folder")

@@ -1,6 +1,6 @@
-"""`cod3s critic`: fit a critic, score pairs with it, and add it to a bundle."""
+"""`cod3s critic score`: how plausible pairs are; `cod3s bundle fit-critic`: fit what judges them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -10,72 +10,67 @@ import typer
 
 import cod3s
 from cod3s.cli.output import print_json, print_table, progress, say
-from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, VerdictsOption, seed_option
+from cod3s.cli.parameters import BundleOption, ForceOption, JsonOption, seed_option
 from cod3s.errors import UsageError
 from cod3s.io.disk import require_new
 from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
-    from cod3s.bundle import BundleFacts
-    from cod3s.critic.examples import LabelledPair
     from cod3s.critic.fitting import Fit
-    from cod3s.decode.pair_likelihoods import Pair
+    from cod3s.critic.likelihoods import Pair
 
 _BLOCK = 256  # pairs scored together
 
-CorpusArgument = Annotated[
-    Path | None, typer.Argument(help="A folder made by `cod3s prepare`: its pairs, each next to a wrong target.")
+CorpusOption = Annotated[
+    Path | None, typer.Option(help="A folder made by `cod3s prepare`: its dev pairs, each next to a wrong target.")
 ]
 QuestionsOption = Annotated[
     list[Path] | None, typer.Option(help="Questions with alternatives: COPA, Balanced COPA, e-CARE; repeatable.")
 ]
-SeenOption = Annotated[
+VerdictsOption = Annotated[
     list[Path] | None,
-    typer.Option(help="Verdicts given to `cod3s refine`: only those that it left out count; repeatable."),
-]
-FeaturesOption = Annotated[
-    str, typer.Option(help="Features to weigh, comma-separated; by default, all of the bundle's except is_cause.")
-]
-ThoroughOption = Annotated[
-    int,
     typer.Option(
-        min=0,
-        help="How many verdicts to fit the thorough weights on, which score given pairs (`cod3s critic score`, "
-        "`cod3s select`); 0 for none.",
+        help="Answers with a verdict: a table with source, relation, target and plausible (yes, partly, no); "
+        "repeatable."
     ),
 ]
+FeaturesOption = Annotated[
+    str, typer.Option(help="Features to weigh, comma-separated; by default, all that the bundle gives.")
+]
 
 
-def train(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The critic's folder to write.")],
-    corpus: CorpusArgument = None,
+def fit(
+    bundle: Annotated[Path, typer.Argument(help="The bundle that gets the critic.")],
+    corpus: CorpusOption = None,
     questions: QuestionsOption = None,
     verdicts: VerdictsOption = None,
-    seen: SeenOption = None,
-    bundle: BundleOption = None,
     limit: Annotated[int, typer.Option(min=1, help="Dev pairs per relation of the corpus.")] = 1000,
     features: FeaturesOption = "",
-    thorough: ThoroughOption = 4000,
     seed: Annotated[int, seed_option("Seed of the folds and of the wrong targets.")] = SEED,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Fit a critic of a bundle's answers: a small model that weighs the bundle's scores of a pair.
+    """Fit a critic and add it to a bundle, which ranks its answers by it from then on.
 
-    Each data set has the same weight, except that verdicts weigh as much as ten others. Figures are by
-    cross-validation, with all alternatives of a question and all answers to a source in the same fold. Answers
-    that the bundle knows for the very same source are ignored.
+    A critic is a small model that weighs a few scores of a pair of source and answer. Each data set has the same
+    weight, except that verdicts weigh as much as ten others. Figures are by cross-validation, with all
+    alternatives of a question and all answers to a source in the same fold.
     """
-    from cod3s.critic.examples import corpus_examples
-    from cod3s.critic.fitting import THOROUGH_FEATURES, fit_critic
-    from cod3s.decode.plausibility import save_critic
+    from cod3s.bundle import read_facts, write_facts
+    from cod3s.corpus.questions import read_questions
+    from cod3s.critic.examples import corpus_examples, question_examples, verdict_examples
+    from cod3s.critic.features import FEATURES
+    from cod3s.critic.fitting import fit_critic
+    from cod3s.critic.judge import save_critic
 
-    if corpus is None and not questions and not verdicts and not seen:
-        raise UsageError("there is nothing to fit a critic on", hint="give a corpus, or --questions FILE")
-    require_new(output, force)
+    if corpus is None and not questions and not verdicts:
+        raise UsageError("there is nothing to fit a critic on", hint="give --verdicts FILE, or a --corpus")
+    require_new(bundle / "critic", force)
+    names = [find_name("feature", name.strip(), FEATURES) for name in features.split(",") if name.strip()]
     generator = cod3s.load(bundle)
-    names = _feature_names(features, generator.facts)
-    examples = _read_examples(questions or [], verdicts or [], seen or [])
+    examples = [example for path in verdicts or [] for example in verdict_examples(path)]
+    for path in questions or []:
+        examples += question_examples(path.name.partition(".")[0], read_questions(path))
     if corpus is not None:
         examples += corpus_examples(corpus, generator.encoder, limit=limit, seed=seed)
     say(f"scoring {len(examples)} pairs with {generator.facts.name}")
@@ -84,54 +79,17 @@ def train(
         generator.models,
         generator.signer,
         features=names,
-        thorough=offered_features(THOROUGH_FEATURES, generator.facts) if thorough else (),
-        thorough_verdicts=thorough,
         seed=seed,
         facts={"bundle": generator.facts.name, "pairs": len(examples), "seed": seed},
     )
-    save_critic(output, fitted.critic)
+    save_critic(bundle / "critic", fitted.critic)
+    write_facts(bundle, replace(read_facts(bundle), critic="critic"))
     if json:
         print_json(asdict(fitted))
     else:
         _print_fit(
             fitted, f"bundle {generator.facts.name} | encoder {generator.encoder.id} | seed {seed} | 5 folds"
         )
-
-
-def _feature_names(listed: str, facts: "BundleFacts") -> Sequence[str]:
-    """The features in a comma-separated list, or the usual ones."""
-    from cod3s.critic.fitting import DEFAULT_FEATURES
-    from cod3s.decode.plausibility import FEATURES
-
-    names = [find_name("feature", name.strip(), FEATURES) for name in listed.split(",") if name.strip()]
-    return names or offered_features(DEFAULT_FEATURES, facts)
-
-
-def offered_features(features: Sequence[str], facts: "BundleFacts") -> Sequence[str]:
-    """These features, and those that the bundle can give."""
-    return (
-        *features,
-        *(["verdict"] if facts.judges else []),
-        *(["is_known", "known", "known_overlap", "known_relevance", "support"] if facts.known else []),
-        *(["association"] if facts.associations else []),
-    )
-
-
-def _read_examples(
-    questions: Sequence[Path], verdicts: Sequence[Path], seen: Sequence[Path]
-) -> list["LabelledPair"]:
-    """The examples in files; of verdicts that were `seen` in learning, only those that were held out."""
-    from cod3s.corpus.questions import read_questions
-    from cod3s.critic.examples import question_examples, verdict_examples
-
-    examples = []
-    for path in questions:
-        examples += question_examples(path.name.partition(".")[0], read_questions(path))
-    for path in verdicts:
-        examples += verdict_examples(path)
-    for path in seen:
-        examples += [example for example in verdict_examples(path) if example.is_held_out]
-    return examples
 
 
 def _print_fit(fitted: "Fit", settings: str) -> None:
@@ -169,7 +127,7 @@ def score(
     """
     generator = cod3s.load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge.thorough
+    judge = generator.judge
     rows = _read_pairs(file, source_field, target_field, relation)
     with progress("pairs", None) as advance:
         while block := list(islice(rows, _BLOCK)):
@@ -188,7 +146,7 @@ def _read_pairs(
     file: Path, source_field: str, target_field: str, relation: str
 ) -> Iterator[tuple[dict[str, Any], "Pair"]]:
     """Each row with all its fields, and the pair in it."""
-    from cod3s.decode.pair_likelihoods import Pair
+    from cod3s.critic.likelihoods import Pair
     from cod3s.decode.request import check_source
     from cod3s.selection.groups import open_candidates
 
@@ -198,19 +156,3 @@ def _read_pairs(
             record = row.record if table.kind == "jsonl" else dict(zip(table.header, row.record, strict=True))
             name = str(record.get("relation") or relation)
             yield record, Pair(name, check_source(source(row)), check_source(target(row)))
-
-
-def attach(
-    critic: Annotated[Path, typer.Argument(help="A folder made by `cod3s critic train`.")],
-    bundle: Annotated[Path, typer.Argument(help="The bundle that it was fitted on.")],
-    force: ForceOption = False,
-) -> None:
-    """Add a critic to a bundle, which ranks its answers with it from then on."""
-    from cod3s.bundle import read_facts, write_facts
-    from cod3s.decode.plausibility import load_critic, save_critic
-
-    facts, loaded = read_facts(bundle), load_critic(critic)
-    require_new(bundle / "critic", force)
-    save_critic(bundle / "critic", loaded)
-    write_facts(bundle, replace(facts, critic="critic"))
-    say(f"{bundle} now ranks its answers with the critic")

@@ -12,7 +12,7 @@ import typer
 import cod3s
 from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
-from cod3s.decode.decode_config import MAX_K, PRESETS, DecodeConfig, find_preset
+from cod3s.decode.config import MAX_K, PRESETS, DecodeConfig, find_preset
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.io.tables import read_sentences
@@ -252,8 +252,6 @@ def _print_answers(answers: AnswerSet, verbose: bool) -> None:
             columns["off by"] = lambda answer: "" if answer.hamming is None else answer.hamming
         else:
             columns["realised"] = lambda answer: answer.realised
-    if verbose and any(answer.known_for for answer in answers):
-        columns["known answer to"] = lambda answer: answer.known_for
     rows = [(number, *(cell(answer) for cell in columns.values())) for number, answer in enumerate(answers, 1)]
     hidden = _OTHER_SEARCH[str(answers.settings["search"])]
     names = [name for name in (_MORE_SETTINGS if verbose else _SETTINGS) if name not in hidden]
@@ -274,7 +272,7 @@ def _order(answers: AnswerSet) -> str:
         return ""
     if not answers[0].signature:
         return "order: best score first\n"
-    if answers[0].signature_rank is None and not answers[0].known_for:
+    if answers[0].signature_rank is None:
         return "order: that of the bins that you named\n"
     from_more_bins = float(answers.settings["bins_per_answer"] or 0) > 1
     return f"order: {'best first, each unlike those above it' if from_more_bins else 'best-fitting bin first'}\n"

@@ -11,7 +11,6 @@ import typer
 
 from cod3s import __version__
 from cod3s.cli import (
-    associate,
     bins,
     bundle,
     critic,
@@ -20,8 +19,6 @@ from cod3s.cli import (
     generate,
     harvest,
     prepare,
-    refine,
-    remember,
     run,
     select,
     serve,
@@ -79,9 +76,6 @@ _COMMANDS: Commands = (
     ("harvest", harvest.harvest, "novel.txt talks.jsonl.gz -o pairs.parquet --workers 2"),
     ("prepare", prepare.prepare, "pairs.tsv.gz -o corpus/ --relation both --bits 16 --filter paper"),
     ("train", train.train, "corpus/ -o run/ --max-minutes 30"),
-    ("refine", refine.refine, "bundle/ --verdicts read.tsv -o refined/"),
-    ("remember", remember.remember, "bundle/ answers.tsv"),
-    ("associate", associate.associate, "bundle/ corpus/ --answers answers.tsv"),
     ("evaluate", evaluate.evaluate, "copa-dev.xml --bundle bundle/ --limit 100 -o report/"),
     ("sweep", evaluate.sweep, "copa-dev.xml --bundle bundle/ --limit 20 -o sweep/"),
 )
@@ -101,13 +95,10 @@ _STUDY: Commands = (
 _BUNDLE: Commands = (
     ("export", bundle.export, "run/ -o bundle/ --levels 63"),
     ("info", bundle.info, "bundle/"),
+    ("fit-critic", critic.fit, "bundle/ --verdicts verdicts.tsv"),
     ("push", bundle.push, "bundle/ USER/NAME"),
 )
-_CRITIC: Commands = (
-    ("train", critic.train, "corpus/ --questions copa-dev.xml -o critic/"),
-    ("score", critic.score, "pairs.tsv --relation effect"),
-    ("attach", critic.attach, "critic/ bundle/"),
-)
+_CRITIC: Commands = (("score", critic.score, "pairs.tsv --relation effect"),)
 _GROUPS = (
     ("bundle", "Bundles: the folders that generation opens.", _BUNDLE),
     ("critic", "The critic: how plausible is an answer?", _CRITIC),

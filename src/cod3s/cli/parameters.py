@@ -44,17 +44,6 @@ BundleOption = Annotated[
     typer.Option(help="A bundle's folder, or hf:USER/NAME@REVISION; by default, the one in the package."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
-VerdictsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Answers with a verdict: a table with source, relation, target and plausible (yes, partly, no); "
-        "repeatable."
-    ),
-]
-AnswersOption = Annotated[
-    list[Path] | None,
-    typer.Option(help="Good answers to learn from: a table with source, relation and target; repeatable."),
-]
 SentencesArgument = Annotated[
     Path, typer.Argument(help="Sentences, one per line (also .gz), a table with --column, or - for stdin.")
 ]

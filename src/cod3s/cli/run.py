@@ -13,7 +13,7 @@ import cod3s
 from cod3s.cli.generate import announce_many
 from cod3s.cli.output import OPENING, live_text, say
 from cod3s.cli.parameters import BundleOption
-from cod3s.decode.decode_config import MAX_K
+from cod3s.decode.config import MAX_K
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.io.disk import open_text
 from cod3s.records import AnswerMade, AnswerSet, Event, StageStarted

@@ -118,13 +118,13 @@ def _critic_scores(
     table: "Table", bundle: Path | None, relation: str, source_field: str
 ) -> Callable[["Group"], list[float] | None]:
     """Score a group's candidates by how plausible they are as answers to their sources."""
-    from cod3s.decode.pair_likelihoods import Pair
+    from cod3s.critic.likelihoods import Pair
     from cod3s.decode.request import check_source
 
     source = table.text(source_field)
     generator = cod3s.load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge.thorough
+    judge = generator.judge
 
     def scores(group: "Group") -> list[float]:
         pairs = [

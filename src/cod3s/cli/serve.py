@@ -42,7 +42,7 @@ def serve(
     limits = Limits(**options)
     bound_heaps()
     with listen(host, port) as listener:
-        generator = cod3s.load(bundle, remember=_REMEMBERED)
+        generator = cod3s.load(bundle, cache=_REMEMBERED)
         app = create_app(generator, limits, host=host, allowed_hosts=allow_host or (), origins=cors or ())
         logging.getLogger("cod3s.web").setLevel(logging.WARNING if quiet else logging.INFO)
         address = link(host, listener)

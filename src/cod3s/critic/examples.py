@@ -1,15 +1,14 @@
 """Labelled pairs to fit a critic on: verdicts, questions, and pairs of a corpus beside hard negatives."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.questions import Question
-from cod3s.decode.pair_likelihoods import Pair
+from cod3s.critic.likelihoods import Pair
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.tables import Row, Table, open_table
@@ -17,13 +16,9 @@ from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows
 
-VERDICTS, ANSWERS, CONTRASTS = "verdicts", "answers", "contrasts"
-"""The names of data: pairs that were read, good answers, and good answers beside wrong ones."""
-HELD_OUT = 5  # every fifth question that has verdicts
-_WATCHED = {ANSWERS: 50, CONTRASTS: 50}  # every fiftieth question
-_WATCHED_ELSEWHERE = 10
+VERDICTS = "verdicts"
+"""The name of the data of pairs that were read."""
 _VERDICTS = ("yes", "partly", "no")
-_TURNED = 0.5  # of the wrong answers turn cause and effect around
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
 
@@ -39,35 +34,6 @@ class LabelledPair:
     plausible: bool
     data: str
     question: str
-    partly: bool = False
-
-    @property
-    def draw(self) -> int:
-        """A large number that depends on the question alone."""
-        return int.from_bytes(hashlib.sha256(self.question.encode()).digest()[:4], "big")
-
-    @property
-    def is_held_out(self) -> bool:
-        """Whether no model may learn from it: critics are fitted on what models say of unseen pairs."""
-        return self.data == VERDICTS and self.draw % HELD_OUT == 0
-
-    @property
-    def is_good(self) -> bool:
-        """Whether it is an answer that a model should write."""
-        return self.plausible and self.data != CONTRASTS
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether it chooses the best weights instead of being learned from."""
-        return self.draw // HELD_OUT % _WATCHED.get(self.data, _WATCHED_ELSEWHERE) == 0
-
-
-def by_question(examples: Sequence[LabelledPair]) -> list[list[LabelledPair]]:
-    """The examples of each question."""
-    questions: dict[str, list[LabelledPair]] = {}
-    for example in examples:
-        questions.setdefault(example.question, []).append(example)
-    return [*questions.values()]
 
 
 def question_examples(data: str, questions: Sequence[Question]) -> list[LabelledPair]:
@@ -100,14 +66,8 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
                     f"{table.name}, line {row.line}: {verdict!r} is not a verdict",
                     hint=f"write {' or '.join(_VERDICTS)}",
                 )
-            examples.append(LabelledPair(pair, verdict == "yes", VERDICTS, _question(pair), verdict == "partly"))
+            examples.append(LabelledPair(pair, verdict == "yes", VERDICTS, _question(pair)))
     return examples
-
-
-def answer_examples(path: Path) -> list[LabelledPair]:
-    """Good answers: a table with source, relation and target."""
-    with open_table(path) as table:
-        return [LabelledPair(pair, True, ANSWERS, _question(pair)) for pair in map(_pairs(table), table)]
 
 
 def _pairs(table: Table) -> Callable[[Row], Pair]:
@@ -117,37 +77,6 @@ def _pairs(table: Table) -> Callable[[Row], Pair]:
 
 def _question(pair: Pair) -> str:
     return f"{pair.relation} {pair.source}"
-
-
-def contrasted_answers(
-    answers: Sequence[LabelledPair], encoder: Encoder, *, limit: int, seed: int
-) -> list[LabelledPair]:
-    """Up to `limit` good answers, each beside a wrong one that is as well written.
-
-    Half of the wrong ones are answers to the same source in another relation, which turn cause and effect around.
-    The others are the most relevant to the source of a few answers to other sources.
-    """
-    random = np.random.default_rng(seed)
-    chosen = [answers[number] for number in random.permutation(len(answers))[:limit].tolist()]
-    pairs = [answer.pair for answer in chosen]
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    negatives = _relevant_negatives(sources, targets, [pair.relation for pair in pairs], encoder, random)
-    wrong = {row: targets[other] for row, other in negatives}
-    by_source: dict[str, list[Pair]] = {}
-    for answer in answers:
-        by_source.setdefault(answer.pair.source, []).append(answer.pair)
-    for row, pair in enumerate(pairs):
-        turned = [other.target for other in by_source[pair.source] if other.relation != pair.relation]
-        if turned and random.random() < _TURNED:
-            wrong[row] = turned[int(random.integers(len(turned)))]
-    return [
-        example
-        for row, target in wrong.items()
-        for example in (
-            replace(chosen[row], data=CONTRASTS),
-            replace(chosen[row], data=CONTRASTS, pair=replace(pairs[row], target=target), plausible=False),
-        )
-    ]
 
 
 def corpus_examples(corpus: Path, encoder: Encoder, *, limit: int, seed: int) -> list[LabelledPair]:

@@ -8,24 +8,29 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.critic.examples import VERDICTS, LabelledPair
-from cod3s.decode.models import BundleModels
-from cod3s.decode.plausibility import GLANCED, Critic, Judge
+from cod3s.critic.features import feature_rows
+from cod3s.critic.judge import Critic, Judge
 from cod3s.errors import Cod3sError
 from cod3s.logistic import Numbers, fit_logistic, logistic
 from cod3s.metrics.pair_scores import choice_credits
+from cod3s.models import BundleModels
 from cod3s.signatures.signer import Signer
 
-DEFAULT_FEATURES = ("pmi", "pmi_per_token", "target_alone", "backward_pmi", "relevance", "words", "overlap")
-THOROUGH_FEATURES = ("plain_pmi", "plain_pmi_per_token", *DEFAULT_FEATURES[2:])
-"""What the critic of given pairs weighs, besides what the bundle can give."""
-GLANCE = "known answers, at a glance"
-"""The name of the verdicts on known answers where no model is asked."""
-_THOROUGHLY, _CHOOSING = "{}, thoroughly", "{}, choosing"  # the same for sets of data
+DEFAULT_FEATURES = (
+    "verdict",
+    "backward_verdict",
+    "pmi",
+    "pmi_per_token",
+    "backward_pmi",
+    "relevance",
+    "words",
+    "overlap",
+)
+"""What a critic weighs unless other features are named; verdicts only where the bundle's model gives them."""
 _FOLDS = 5
 _VERDICTS_COUNT = 10.0
 _SHRINK = 1.0  # the penalty on squared weights of features in units of their spread
-_FLOOR = 0.25  # a third of known answers just above it are accepted
-_WRITTEN_FLOOR = 0.4  # a sixth of written answers just below it are accepted, and half of known ones
+_FLOOR = 0.25  # of the answers just above it, a quarter are accepted
 _CALIBRATION_BINS = 10
 
 
@@ -55,116 +60,35 @@ def fit_critic(
     models: BundleModels,
     signer: Signer,
     *,
-    features: Sequence[str] = DEFAULT_FEATURES,
-    thorough: Sequence[str] = (),
-    thorough_verdicts: int = 4000,
+    features: Sequence[str] = (),
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Fit:
     """The critic that separates plausible from implausible examples best; figures come from held-out folds.
 
     Every set of data counts the same, however many examples it has, except for verdicts: a critic judges answers
-    first of all, so they count as much as ten other sets. Known sources count as if they were unknown.
-    Given pairs are judged by the features `thorough`, if any, whose weights come from all questions and from this
-    many verdicts; the alternatives of questions by the same features, with weights that come from questions alone.
+    first of all, so they count as much as ten other sets.
     """
     if len({example.plausible for example in examples}) < 2:
         raise Cod3sError(
             "a critic needs plausible and implausible pairs", hint="give --questions, or a corpus with dev pairs"
         )
-    unfitted = Critic(dict.fromkeys(features, 0.0), 0.0, 0.0, signer.encoder.id)
-    rows = Judge(unfitted, models, signer, leave_out=True).features([example.pair for example in examples])
+    names = features or [name for name in DEFAULT_FEATURES if models.facts.judges or "verdict" not in name]
+    pairs = [example.pair for example in examples]
+    unfitted = Critic(dict.fromkeys(names, 0.0), 0.0, _FLOOR, signer.encoder.id, facts or {})
+    rows = feature_rows(names, pairs, Judge(unfitted, models, signer).scores(pairs))
+    labels = np.array([example.plausible for example in examples], dtype=np.float64)
+    data = np.array([example.data for example in examples])
     folds = make_folds([example.question for example in examples], seed)
-    table = _Table(examples, features, rows, folds)
-    weights, bias = table.fit()
-    critic = Critic(weights, bias, _FLOOR, signer.encoder.id, facts or {})
-    probabilities = table.held_out()
-    measured = measure(examples, probabilities)
-    if {*GLANCED} <= {*features} and (known := table.glanced()).is_mixed:
-        weights, bias = known.fit()
-        critic = replace(critic, glance=weights, glance_bias=bias, written_floor=_WRITTEN_FLOOR)
-        measured += known.measured(GLANCE)
-    if thorough:
-        chosen = _some_verdicts(examples, thorough_verdicts, seed)
-        examples = [examples[row] for row in chosen]
-        unfitted = replace(unfitted, weights=dict.fromkeys(thorough, 0.0))
-        judge = Judge(unfitted, models, signer, leave_out=True, likelihoods=True)
-        rows = judge.features([example.pair for example in examples])
-        critic, figures = _fit_for_given(critic, _Table(examples, thorough, rows, folds[chosen]))
-        measured += figures
-    return Fit(critic, measured, _reliability(probabilities, table.labels))
-
-
-def _fit_for_given(critic: Critic, table: "_Table") -> tuple[Critic, list[Measured]]:
-    """The critic with weights for given pairs and for the alternatives of questions, and their figures."""
-    weights, bias = table.fit()
-    critic, measured = replace(critic, thorough=weights, thorough_bias=bias), table.measured(_THOROUGHLY)
-    questions = table.part(table.data != VERDICTS)
-    if questions.is_mixed:
-        weights, bias = questions.fit()
-        critic = replace(critic, choosing=weights, choosing_bias=bias)
-        measured += questions.measured(_CHOOSING)
-    return critic, measured
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Examples with their folds and features."""
-
-    examples: Sequence[LabelledPair]
-    names: Sequence[str]  # of the features
-    rows: Numbers  # (examples, features)
-    folds: npt.NDArray[np.int64]
-
-    @property
-    def labels(self) -> Numbers:
-        return np.array([example.plausible for example in self.examples], dtype=np.float64)
-
-    @property
-    def data(self) -> npt.NDArray[np.str_]:
-        return np.array([example.data for example in self.examples])
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether some examples are plausible and others are not."""
-        return len({example.plausible for example in self.examples}) > 1
-
-    def part(self, chosen: npt.NDArray[np.bool_]) -> "_Table":
-        examples = [self.examples[row] for row in np.flatnonzero(chosen).tolist()]
-        return _Table(examples, self.names, self.rows[chosen], self.folds[chosen])
-
-    def glanced(self) -> "_Table":
-        """The verdicts on known answers, with the features that need no model."""
-        columns = {name: number for number, name in enumerate(self.names)}
-        known = self.part((self.rows[:, columns["known"]] > 0) & (self.data == VERDICTS))
-        return replace(known, names=GLANCED, rows=known.rows[:, [columns[name] for name in GLANCED]])
-
-    def fit(self) -> tuple[dict[str, float], float]:
-        """The weight of each feature, and the bias."""
-        weights, bias = fit_weights(self.rows, self.labels, self.data)
-        return dict(zip(self.names, weights.tolist(), strict=True)), bias
-
-    def held_out(self) -> Numbers:
-        """The probability of each example, by a fit on the other folds."""
-        labels, data, probabilities = self.labels, self.data, np.empty(len(self.rows))
-        for fold in range(_FOLDS):
-            apart = self.folds == fold
-            if apart.any() and not apart.all():
-                weights, bias = fit_weights(self.rows[~apart], labels[~apart], data[~apart])
-                probabilities[apart] = logistic(self.rows[apart] @ weights + bias)
-        return probabilities
-
-    def measured(self, name: str) -> list[Measured]:
-        """The figures by cross-validation; `name` says how the sets of data are called in them."""
-        renamed = [replace(example, data=name.format(example.data)) for example in self.examples]
-        return measure(renamed, self.held_out())
-
-
-def _some_verdicts(examples: Sequence[LabelledPair], number: int, seed: int) -> list[int]:
-    """Rows of all examples that are not verdicts, and of so many verdicts: scoring each of them takes time."""
-    verdicts = [row for row, example in enumerate(examples) if example.data == VERDICTS]
-    drawn = np.random.default_rng(seed).permutation(verdicts)[:number].tolist()
-    return sorted([*drawn, *(row for row, example in enumerate(examples) if example.data != VERDICTS)])
+    probabilities = np.empty(len(rows))
+    for fold in range(_FOLDS):
+        apart = folds == fold
+        if apart.any() and not apart.all():
+            weights, bias = fit_weights(rows[~apart], labels[~apart], data[~apart])
+            probabilities[apart] = logistic(rows[apart] @ weights + bias)
+    weights, bias = fit_weights(rows, labels, data)
+    critic = replace(unfitted, weights=dict(zip(names, weights.tolist(), strict=True)), bias=bias)
+    return Fit(critic, measure(examples, probabilities), _reliability(probabilities, labels))
 
 
 def measure(examples: Sequence[LabelledPair], probabilities: Numbers) -> list[Measured]:

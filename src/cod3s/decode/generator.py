@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import overload
 
 from cod3s.bundle import find_bundle, open_own_encoder
+from cod3s.critic.judge import Judge, open_judge
+from cod3s.critic.likelihoods import Pair
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.decode_config import DEFAULT, DecodeConfig
-from cod3s.decode.models import AUTO, open_models
+from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.one_stage import answer_in_one_stage
-from cod3s.decode.pair_likelihoods import Pair
-from cod3s.decode.plausibility import Judge, open_judge
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
 from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
-from cod3s.decode.two_stages import answer_in_two_stages, stream_two_stages, with_auto_decided
+from cod3s.decode.two_stages import answer_in_two_stages
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, SentenceError, UsageError
-from cod3s.records import Answer, AnswerMade, AnswerSet, Event, SignaturesChosen, StageStarted
+from cod3s.models import AUTO, open_models
+from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
 
@@ -32,16 +32,16 @@ def load(
     encoder: Encoder | None = None,
     threads: int | None = None,
     compute: str = AUTO,
-    remember: int = 0,
+    cache: int = 0,
 ) -> "Generator":
     """The generator of the bundle at `path` (a folder, or `hf:USER/NAME@REVISION`), or of the one in the package.
 
     `compute` is the number type of the engine: `float32`, `int8`, or `auto`, which is int8 for language models,
     where it is faster, and float32 for the small seq2seq models.
-    `remember` is how many hypotheses each model keeps (500 bytes each), which speeds up trying other settings on
+    `cache` is how many hypotheses each model keeps (500 bytes each), which speeds up trying other settings on
     the same sources.
     """
-    return Generator(find_bundle(path), encoder=encoder, threads=threads, compute=compute, remember=remember)
+    return Generator(find_bundle(path), encoder=encoder, threads=threads, compute=compute, cache=cache)
 
 
 class Generator:
@@ -54,13 +54,13 @@ class Generator:
         encoder: Encoder | None = None,
         threads: int | None = None,
         compute: str = AUTO,
-        remember: int = 0,
+        cache: int = 0,
     ) -> None:
         self.folder, self._encoder = folder, encoder
         if threads is not None and threads < 1:
             raise UsageError(f"cannot decode with {threads} threads", hint="choose 1 or more, or leave it out")
         self._workers = threads or os.cpu_count() or 1
-        self.models = open_models(folder, threads, compute, remember=remember)
+        self.models = open_models(folder, threads, compute, cache_size=cache)
         self.facts = self.models.facts  # what the bundle says about itself
         self._torch_systems = TorchSystems(self.models)
 
@@ -91,7 +91,7 @@ class Generator:
     @cached_property
     def judge(self) -> Judge:
         """The bundle's critic, ready to judge; an error if the bundle has none."""
-        return open_judge(self.folder, self.facts, self.models, self.signer)
+        return open_judge(self.folder, self.models, self.signer)
 
     @overload
     def generate(
@@ -167,10 +167,10 @@ class Generator:
             raise UsageError(f"batches of {batch} sources cannot be decoded", hint="choose 1 or more")
         for block in in_batches(sources, batch):
             asked = self._batch(block, relation, chosen, config)
-            if chosen.kind == COD3S:
-                rows = answer_in_two_stages(self.models, asked, *self._helpers(asked.config))
-            else:
-                rows = self._answer_in_one_stage(asked)
+            rows: list[list[Answer]] = [[] for _ in block]
+            for position, event in self._events(asked):
+                if isinstance(event, AnswerMade):
+                    rows[position].append(event.answer)
             yield from (self._answer_set(asked, position, answers) for position, answers in enumerate(rows))
 
     def stream(
@@ -187,10 +187,10 @@ class Generator:
     ) -> Iterator[Event]:
         """The answers to a source as they are made: the chosen signatures, each answer, and the whole set.
 
-        Known answers that are surely good come at once. Sentences are written `group` bins at a time; by default a
-        bin per worker of the engine, so that none is idle and the first answers come early. The set equals what
-        `generate` gives, up to rounding of scores. Answers come together at the end where they depend on each
-        other: with spare bins or a pool (the default of a bundle with a critic, such as the one in the package),
+        Sentences are written `group` bins at a time; by default a bin per worker of the engine, so that none is
+        idle and the first answers come early. The set equals what `generate` gives, up to rounding of scores.
+        Answers come together at the end where they depend on each other: with spare bins or shared candidates
+        (the default of a bundle with a critic, such as the one in the package),
         with samples, and from one-stage systems. With `stages`, a `StageStarted` comes before each stage.
         """
         chosen, config = self._configured(relation, k, system, options)
@@ -198,17 +198,22 @@ class Generator:
         size = self._workers if group is None else group
         if size < 1:
             raise UsageError(f"groups of {size} bins cannot be written", hint="choose 1 or more")
-        if chosen.kind == COD3S:
-            events = stream_two_stages(self.models, asked, *self._helpers(asked.config), size)
-        else:
-            events = self._stream_one_stage(asked)
         answers: list[Answer] = []
-        for event in events:
+        for _, event in self._events(asked, size):
             if isinstance(event, AnswerMade):
                 answers.append(event.answer)
             if stages or not isinstance(event, StageStarted):
                 yield event
         yield self._answer_set(asked, 0, answers)
+
+    def _events(self, batch: Batch, group: int | None = None) -> Iterator[tuple[int, Event]]:
+        """What happens to each source of a batch, with its position; the loop behind `generate` and `stream`."""
+        config = batch.config
+        signer = self.signer if config.needs_encoder else None
+        if batch.system.kind != COD3S:
+            return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
+        judge = self.judge if config.rerank_sentences == "critic" else None
+        return answer_in_two_stages(self.models, batch, signer, judge, group)
 
     def _configured(
         self, relation: str, k: int | None, system: str, options: DecodeConfig
@@ -224,32 +229,18 @@ class Generator:
         system: System,
         config: DecodeConfig,
     ) -> Batch:
-        batch = make_batch(sources, relation, system, config)
-        return with_auto_decided(self.models, batch) if system.kind == COD3S else batch
-
-    def _helpers(self, config: DecodeConfig) -> tuple[Signer | None, Judge | None]:
-        """The signer and the judge of the candidates, if the options ask for them."""
-        signer = self.signer if config.needs_encoder else None
-        return signer, self.judge if config.rerank_sentences == "critic" else None
-
-    def _answer_in_one_stage(self, batch: Batch) -> list[list[Answer]]:
-        signer = self.signer if batch.config.needs_encoder else None
-        return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
-
-    def _stream_one_stage(self, batch: Batch) -> Iterator[Event]:
-        """The answers of a one-stage system to a source, all together and without bins."""
-        yield StageStarted("writing")
-        (answers,) = self._answer_in_one_stage(batch)
-        yield SignaturesChosen(())
-        yield from (AnswerMade(number, answer) for number, answer in enumerate(answers))
+        """The batch of these sources, with every `auto` among its options decided."""
+        remarks: list[str] = []
+        if system.kind == COD3S:
+            wanted = None not in [signatures for _, signatures in sources]
+            config, remarks = decide_auto(self.models, relation, config, signatures_wanted=wanted)
+        return make_batch(sources, relation, system, config, remarks)
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
-        if not answers or not all(answer.known_for for answer in answers):  # known ones do not need the model
-            unsigned = batch.system.kind in (SENTENCES, TORCH)
-            model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
-            if model.engine.cuts(batch.sources[position]):
-                remark = "the source is longer than the model can read: its end was left out"
-                batch.remarks[position].append(remark)
+        unsigned = batch.system.kind in (SENTENCES, TORCH)
+        model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
+        if model.engine.cuts(batch.sources[position]):
+            batch.remarks[position].append("the source is longer than the model can read: its end was left out")
         return batch.answer_set(position, answers, bundle=self.facts.name)
 
     # Short forms
@@ -267,7 +258,7 @@ class Generator:
         self.require_relation(relation)
         source = check_source(source)
         pairs = [Pair(relation, source, check_source(target)) for target in targets]
-        probabilities: list[float] = self.judge.thorough(pairs).tolist()
+        probabilities: list[float] = self.judge(pairs).tolist()
         return probabilities
 
     def __repr__(self) -> str:

@@ -1,32 +1,37 @@
 """One-stage systems: the paper's baselines S2S, S2S-RS and S2S + Sigs, and the systems on torch weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cod3s.decode.baselines.torch_systems import TorchSystems
-from cod3s.decode.choice import SUITABLE, keep_suitable
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import BundleModels
+from cod3s.decode.choose import SUITABLE, keep_suitable
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.sentences import read_candidates, write
 from cod3s.decode.systems import SENTENCES, SIGNED_SENTENCES
-from cod3s.records import Answer
+from cod3s.models import BundleModels
+from cod3s.records import Answer, AnswerMade, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
 
 
 def answer_in_one_stage(
     models: BundleModels, torch_systems: TorchSystems, batch: Batch, signer: Signer | None
-) -> list[list[Answer]]:
-    """The first k suitable answers to each source; signed if there is a `signer`."""
+) -> Iterator[tuple[int, Event]]:
+    """Each source's events with its position: the first k suitable answers, signed if there is a `signer`."""
+    for position in range(len(batch.sources)):
+        yield position, StageStarted("writing")
     if batch.system.kind == SENTENCES:
         rows = write_plainly(models, batch.relation, batch.sources, batch.config)
     elif batch.system.kind == SIGNED_SENTENCES:
         rows = write_signed(models, batch.relation, batch.sources, batch.config)
     else:
-        rows = torch_systems.write(batch.system.name, batch.relation, batch.sources, batch.config)
-    rows = [_best_suitable(batch, position, answers) for position, answers in enumerate(rows)]
-    return [_realised(signer, answers) for answers in rows] if signer else rows
+        rows = torch_systems.write(batch.relation, batch.sources, batch.config)
+    for position, row in enumerate(rows):
+        answers = _first_suitable(batch, position, row)
+        yield position, SignaturesChosen(())
+        for place, answer in enumerate(_realised(signer, answers) if signer else answers):
+            yield position, AnswerMade(place, answer)
 
 
 def write_plainly(
@@ -71,7 +76,7 @@ def write_signed(
     return answers
 
 
-def _best_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
+def _first_suitable(batch: Batch, position: int, written: Sequence[Answer]) -> list[Answer]:
     """The first k answers that may be shown; a remark says why there are fewer."""
     suitable = keep_suitable(batch.config, batch.texts[position], written)
     if len(suitable) < batch.config.k:

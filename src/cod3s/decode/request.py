@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from cod3s import __version__
 from cod3s.corpus.relations import CAUSE, EFFECT
-from cod3s.decode.decode_config import ONE_STAGE, DecodeConfig
+from cod3s.decode.config import ONE_STAGE, DecodeConfig
 from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError
@@ -47,9 +47,13 @@ class Batch:
 
 
 def make_batch(
-    sources: Sequence[tuple[str, WantedSignatures]], relation: str, system: System, config: DecodeConfig
+    sources: Sequence[tuple[str, WantedSignatures]],
+    relation: str,
+    system: System,
+    config: DecodeConfig,
+    remarks: Sequence[str] = (),
 ) -> Batch:
-    """The batch of these checked sources; a one-stage system takes no signatures."""
+    """The batch of these checked sources, which all have the `remarks`; one-stage systems take no signatures."""
     wanted = [signatures for _, signatures in sources]
     if system.kind != COD3S and any(signatures is not None for signatures in wanted):
         raise UsageError(
@@ -64,7 +68,7 @@ def make_batch(
         texts,
         sources=[for_modelling(text) for text in texts],
         wanted=wanted,
-        remarks=[remarks_on(text) if relation in _OF_STATEMENTS else [] for text in texts],
+        remarks=[[*(remarks_on(text) if relation in _OF_STATEMENTS else []), *remarks] for text in texts],
     )
 
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import Models, RoleModel
+from cod3s.decode.config import DecodeConfig
 from cod3s.errors import BundleError
+from cod3s.models import Models, RoleModel
 from cod3s.records import Hypothesis
 
 _OF_SIGNATURE, _OF_SENTENCE = "p(source given signature)", "p(source given sentence)"
@@ -102,44 +102,33 @@ def decide_auto(
     Raises an error if MMI is asked for and its model is missing. Signatures that a user asks for are not ranked.
     """
     remarks: list[str] = []
-    values: dict[str, str | float] = {**_decide_stage_1(models, relation, config, signatures_wanted, remarks)}
+    values: dict[str, str | float] = {}
+    if signatures_wanted and config.rerank_signatures in ("auto", "mmi"):
+        values["rerank_signatures"] = "none"
+    elif config.rerank_signatures == "mmi":
+        need_inverse(models, relation)
+    elif config.rerank_signatures == "auto":
+        values["rerank_signatures"] = (
+            "none" if models.has_critic else _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
+        )
     if config.rerank_sentences == "critic" and not models.has_critic:
         raise BundleError(
             f"{models.label} has no critic",
-            hint="choose mmi or none for rerank sentences, or add a critic with `cod3s critic attach`",
+            hint="choose mmi or none for rerank sentences, or add a critic with `cod3s bundle fit-critic`",
         )
     if config.rerank_sentences == "mmi":
         need_backward(models, relation)
     elif config.rerank_sentences == "auto":
-        if models.has_critic:
-            values["rerank_sentences"] = "critic"
-        else:
-            values["rerank_sentences"] = _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
-    if config.pool == "auto":
-        values["pool"] = "on" if models.has_critic else "off"
+        values["rerank_sentences"] = (
+            "critic" if models.has_critic else _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
+        )
+    if config.share_candidates == "auto":
+        values["share_candidates"] = "on" if models.has_critic else "off"
     if not config.bins_per_answer:
         values["bins_per_answer"] = 2.0 if models.has_critic and not signatures_wanted else 1.0
-    if config.faithful == "auto":
-        values["faithful"] = "weigh" if models.has_encoder else "none"
+    if config.bin_fit == "auto":
+        values["bin_fit"] = "weigh" if models.has_encoder else "none"
     return config.with_values(**values), remarks
-
-
-def _decide_stage_1(
-    models: Models, relation: str, config: DecodeConfig, signatures_wanted: bool, remarks: list[str]
-) -> dict[str, str]:
-    values = {}
-    if config.signature_search == "auto":
-        by_head = not signatures_wanted and models.has_encoder and models.head(relation) is not None
-        values["signature_search"] = "head" if by_head else "beam"
-    if config.rerank_signatures in ("auto", "mmi") and signatures_wanted:
-        values["rerank_signatures"] = "none"
-    elif config.rerank_signatures == "mmi":
-        need_inverse(models, relation)
-    elif config.rerank_signatures == "auto" and models.has_critic:
-        values["rerank_signatures"] = "none"
-    elif config.rerank_signatures == "auto":
-        values["rerank_signatures"] = _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
-    return values
 
 
 def need_inverse(models: Models, relation: str) -> RoleModel:

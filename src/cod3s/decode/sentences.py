@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import Models, RoleModel, Words
-from cod3s.decode.pair_likelihoods import Pair
-from cod3s.decode.plausibility import Judge
+from cod3s.critic.judge import Judge
+from cod3s.critic.likelihoods import Pair
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Draws, Request
+from cod3s.models import Models, RoleModel, Words
 from cod3s.records import ChosenSignature, Hypothesis
-from cod3s.signatures import hamming, pack_texts
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Candidate:
     """A sentence and its scores; `cod3s.decode.rerank` says what they are."""
 
     text: str
-    forward: float | None  # None if it was recalled
+    forward: float
     score: float
     backward: float | None = None
     plausibility: float | None = None  # by the critic, from 0 to 1
@@ -29,7 +28,6 @@ class Candidate:
     hamming: int | None = None  # from `realised` to the signature that it was written for
     vector: Vectors | None = field(default=None, repr=False, compare=False)
     stale: bool = False  # it only repeats the source or itself
-    known_for: str = ""  # the similar source that it is a known answer to, if it was recalled
 
 
 Bins = list[list[Candidate]]
@@ -55,60 +53,6 @@ def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge 
         backward = need_backward(models, batch.relation)
         return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
     return judge_candidates(judge, batch, bins) if judge else bins
-
-
-def recall_answers(batch: Batch, judge: Judge | None) -> list[list[Candidate]]:
-    """Known answers to sources that are similar to each source, as plausible as they seem at a glance.
-
-    There are none unless the options ask for them, nor where somebody asks for certain bins.
-    """
-    if not judge or not batch.config.recalls:
-        return [[] for _ in batch.sources]
-    return [
-        _recalled_candidates(judge, source, batch) if wanted is None else []
-        for source, wanted in zip(batch.sources, batch.wanted, strict=True)
-    ]
-
-
-def judge_recalled(
-    batch: Batch, judge: Judge | None, recalled: Sequence[Sequence[Candidate]]
-) -> list[list[Candidate]]:
-    """The recalled candidates of each source, judged by all that the critic weighs, most plausible first."""
-    if not judge or not any(recalled):
-        return [[] for _ in recalled]
-    return [judged for (judged,) in judge_candidates(judge, batch, [[list(row)] for row in recalled])]
-
-
-def _recalled_candidates(judge: Judge, source: str, batch: Batch) -> list[Candidate]:
-    """The most promising known answers, signed."""
-    recalled = judge.recall(source, batch.relation, batch.config.recall)
-    signatures = judge.signer.signatures_of(recalled.vectors)
-    rows = zip(recalled.answers, recalled.vectors, signatures, recalled.plausibility, strict=True)
-    return [
-        Candidate(
-            answer.text,
-            forward=None,
-            score=log(plausibility) if plausibility else float("-inf"),
-            plausibility=plausibility,
-            realised=signature,
-            vector=vector,
-            known_for=answer.source,
-        )
-        for answer, vector, signature, plausibility in rows
-    ]
-
-
-def add_to_bins(recalled: Sequence[Candidate], signatures: Sequence[str], bins: Bins) -> Bins:
-    """The bins of a source, best first, where each new recalled candidate joins the bin that is nearest to it."""
-    written = {candidate.text for candidates in bins for candidate in candidates}
-    new = [candidate for candidate in recalled if candidate.text not in written]
-    if not new or not signatures:
-        return bins
-    distances = hamming(pack_texts([candidate.realised for candidate in new])[:, None], pack_texts(signatures))
-    joined = [list(candidates) for candidates in bins]
-    for candidate, number in zip(new, distances.argmin(axis=1).tolist(), strict=True):
-        joined[number].append(candidate)
-    return [sorted(candidates, key=lambda candidate: -candidate.score) for candidates in joined]
 
 
 def write_candidates(
@@ -139,7 +83,7 @@ def rerank_candidates(
     scores = dict(zip(pairs, means, strict=True))
 
     def reranked(source: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        forwards = [candidate.forward or 0.0 for candidate in candidates]  # all were written
+        forwards = [candidate.forward for candidate in candidates]
         backwards = [scores[candidate.text, source] for candidate in candidates]
         return [
             replace(candidates[row.position], score=row.score, backward=row.backward)
@@ -160,14 +104,15 @@ def judge_candidates(judge: Judge, batch: Batch, bins: Sequence[Bins]) -> list[B
     vectors = {candidate.text: candidate.vector for candidate in candidates if candidate.vector is not None}
     texts = {candidate.text for candidate in candidates} | set(batch.sources)
     vectors |= judge.vectors(sorted(texts - set(vectors)))
-    scores: dict[Pair, float | None] = {}  # of the bin that likes the text best
-    for source, rows in zip(batch.sources, bins, strict=True):
-        for candidate in (candidate for row in rows for candidate in row):
-            pair = Pair(batch.relation, source, candidate.text)
-            rivals = [score for score in (candidate.forward, scores.get(pair)) if score is not None]
-            scores[pair] = max(rivals, default=None)
-    probabilities = judge.judge_written([*scores], [*scores.values()], vectors)
-    plausible = dict(zip(scores, probabilities.tolist(), strict=True))
+    pairs = list(
+        dict.fromkeys(
+            Pair(batch.relation, source, candidate.text)
+            for source, rows in zip(batch.sources, bins, strict=True)
+            for row in rows
+            for candidate in row
+        )
+    )
+    plausible = dict(zip(pairs, judge(pairs, vectors).tolist(), strict=True))
 
     def judged(source: str, candidate: Candidate) -> Candidate:
         probability = plausible[Pair(batch.relation, source, candidate.text)]

@@ -7,10 +7,8 @@ original searches the whole vocabulary and counts the end; a trained model gives
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
-from math import ceil
 
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import Models, RoleModel, Words
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import (
     Ranked,
@@ -21,82 +19,37 @@ from cod3s.decode.rerank import (
     score_signatures_backward,
 )
 from cod3s.errors import BundleError, Cod3sError
+from cod3s.models import Models, RoleModel, Words
 from cod3s.records import Bin, ChosenSignature, Hypothesis
 from cod3s.signatures import from_text, keep_apart
-from cod3s.signatures.signer import Signer
 from cod3s.unsuitable import presentable
 
 _EXPANDED_TOGETHER = 32  # prefixes of a source: more fill the engine better, but expand some in vain
 
 
-def choose_signatures(
-    models: Models, batch: Batch, taken: Sequence[Sequence[str]] | None = None, signer: Signer | None = None
-) -> list[list[ChosenSignature]]:
-    """For each source, the signatures that its user wants, or else the inferred ones; with their bins.
-
-    A head needs the `signer`, which embeds the sources. `taken` are signatures that have their answers already:
-    the inferred ones make them up to k, and lie apart from them, too.
-    """
-    taken = taken or [()] * len(batch.sources)
-    inferred = [
-        position
-        for position, wanted in enumerate(batch.wanted)
-        if wanted is None and len(taken[position]) < batch.config.k
-    ]
+def choose_signatures(models: Models, batch: Batch) -> list[list[ChosenSignature]]:
+    """For each source, the signatures that its user wants, or else the inferred ones; with their bins."""
+    inferred = [position for position, wanted in enumerate(batch.wanted) if wanted is None]
     if inferred and batch.system.oracle:
         raise Cod3sError(
             f"the system {batch.system.name} needs each source's signature", hint="pass signatures=[[…], …]"
         )
-    bits = models.signature(batch.relation).words.signature.bits
+    model, config = models.signature(batch.relation), batch.config
     for signature in (signature for wanted in batch.wanted for signature in wanted or ()):
-        from_text(signature, bits)  # an error unless it has as many bits
+        from_text(signature, model.words.signature.bits)  # an error unless it has as many bits
     chosen = [[*map(ChosenSignature, dict.fromkeys(wanted or ()))] for wanted in batch.wanted]
     if inferred:
         sources = [batch.sources[position] for position in inferred]
-        rows = infer_signatures(models, batch.relation, sources, batch.config, signer)
-        rankings = rank_signatures(models, batch.relation, sources, rows, batch.config)
+        rows = find_signatures(model, sources, config)
+        rankings = rank_signatures(models, batch.relation, sources, rows, config)
         for position, ranking in zip(inferred, rankings, strict=True):
-            remarks = batch.remarks[position]
-            chosen[position] = keep_signatures_apart(ranking, batch.config, remarks, taken[position])
+            chosen[position] = keep_signatures_apart(ranking, config, batch.remarks[position])
     return with_bins(models, batch, chosen)
-
-
-def infer_signatures(
-    models: Models, relation: str, sources: Sequence[str], config: DecodeConfig, signer: Signer | None
-) -> list[list[Hypothesis]]:
-    """The n best signatures of each source, likeliest first, by the head or by the model."""
-    model = models.signature(relation)
-    if config.signature_search != "head":
-        return find_signatures(model, sources, config)
-    head = models.head(relation)
-    if head is None or signer is None:
-        raise BundleError(
-            f"{models.label} has no head that infers signatures of {relation!r}",
-            hint="choose --signature-search beam, or learn one with `cod3s associate`",
-        )
-    if head.dim != signer.encoder.dim:
-        raise BundleError(
-            f"the head of {models.label} reads vectors of {head.dim} numbers, not {signer.encoder.dim}",
-            hint="learn it again with `cod3s associate`",
-        )
-    number, length = _best(model, config), len(model.words.signature.groups)
-    return [
-        [
-            Hypothesis(tuple(model.words.encode_signature(signature)), log_prob, length)
-            for signature, log_prob in head.likeliest(vector, number)
-        ]
-        for vector in signer.vectors(sources)
-    ]
-
-
-def _best(model: RoleModel, config: DecodeConfig) -> int:
-    possible: int = 2**model.words.signature.bits
-    return min(max(config.signature_beam, config.bins), possible)
 
 
 def find_signatures(model: RoleModel, sources: Sequence[str], config: DecodeConfig) -> list[list[Hypothesis]]:
     """The n best signatures of each source that the model finds, by beam or exactly, likeliest first."""
-    best = _best(model, config)
+    best = min(max(config.signature_beam, config.bins), 2**model.words.signature.bits)
     if config.signature_search == "exact":
         return _search_exactly(model, sources, best)
     return _search_by_beam(model, sources, best)
@@ -133,15 +86,15 @@ def rank_signatures(
 
 
 def keep_signatures_apart(
-    ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str], taken: Sequence[str] = ()
+    ranking: Sequence[ChosenSignature], config: DecodeConfig, remarks: list[str]
 ) -> list[ChosenSignature]:
-    """The best ones that the Hamming rule keeps (section 4), up to k with those that are `taken`.
+    """The best ones that the Hamming rule keeps (section 4), up to the number of bins that are written in.
 
     `remarks` says if the rule was relaxed or kept fewer. If more bins than answers are asked for, the extra bins
     must be far enough apart, too: whichever k of them give the answers, those obey the rule.
     """
-    signatures = [*taken, *(chosen.signature for chosen in ranking)]
-    apart = keep_apart(signatures, config.min_hamming, config.k, config.apart)
+    signatures = [chosen.signature for chosen in ranking]
+    apart = keep_apart(signatures, config.min_hamming, config.k, config.if_too_few)
     if apart.min_hamming != config.min_hamming:
         remarks.append(
             f"too few signatures differ in more than {config.min_hamming} bits: "
@@ -149,10 +102,10 @@ def keep_signatures_apart(
         )
     if len(apart.kept) < config.k:
         remarks.append(f"only {len(apart.kept)} of {config.k} signatures were found")
-    most = len(taken) + ceil((config.k - len(taken)) * config.bins / config.k)
-    spare = keep_apart(signatures, apart.min_hamming, most, "strict") if config.bins > config.k else apart
-    rows = list(dict.fromkeys([*apart.kept, *spare.kept]))[:most]
-    return [ranking[row - len(taken)] for row in rows if row >= len(taken)]
+    if config.bins == config.k:
+        return [ranking[row] for row in apart.kept]
+    spare = keep_apart(signatures, apart.min_hamming, config.bins, "strict").kept
+    return [ranking[row] for row in dict.fromkeys([*apart.kept, *spare])][: config.bins]
 
 
 def group_tokens(words: Words) -> list[list[int]]:

@@ -3,7 +3,7 @@
 | name | what it is |
 |---|---|
 | cod3s | the two stages with the options as given |
-| cod3s-SIGNATURE-SENTENCE | beam, mmi, exact, head, prior or oracle; then beam, mmi, critic or …-rs |
+| cod3s-SIGNATURE-SENTENCE | beam, mmi, exact, prior or oracle; then beam, mmi, critic or …-rs |
 | …-no-hamming | the same without the Hamming rule |
 | …-fresh | sentences that only repeat the source or themselves come last in their bin |
 | …-faithful | each bin's candidate with the nearest signature; needs the encoder |
@@ -11,7 +11,7 @@
 | s2s | one beam of 30 over sentences |
 | s2s-sigs | one beam of 30 over signatures with sentences; the signature is removed |
 | s2s-rs | 30 samples from the 30 likeliest tokens, the likeliest samples first |
-| dbs, dpc | diverse beam search; lexical constraints: they run on the torch weights |
+| dpc | lexical constraints: each answer contains another word that goes with the source |
 """
 
 import re
@@ -19,14 +19,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.errors import UsageError
 
 _SIGNATURES: dict[str, dict[str, str]] = {
     "beam": {"signature_search": "beam", "rerank_signatures": "none"},
     "mmi": {"signature_search": "beam", "rerank_signatures": "mmi"},
     "exact": {"signature_search": "exact", "rerank_signatures": "none"},
-    "head": {"signature_search": "head", "rerank_signatures": "none"},
     "prior": {"signature_search": "beam", "rerank_signatures": "prior"},
     "oracle": {},  # the caller names the signatures
 }
@@ -38,10 +37,10 @@ _SENTENCES = {  # longer names before those that they begin with
     "critic": {"search": "beam", "rerank_sentences": "critic"},
     "rs": {"search": "sample", "rerank_sentences": "none"},
 }
-_FAITHFUL = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
+_BIN_FIT = {"": "none", "-faithful": "rerank", "-weighed": "weigh"}
 _GRAMMAR = re.compile(
     f"cod3s-(?P<signatures>{'|'.join(_SIGNATURES)})-(?P<sentences>{'|'.join(_SENTENCES)})"
-    "(?P<near>-no-hamming)?(?P<fresh>-fresh)?(?P<faithful>-faithful|-weighed)?"
+    "(?P<near>-no-hamming)?(?P<fresh>-fresh)?(?P<fit>-faithful|-weighed)?"
 )
 _FORM = "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]"
 
@@ -78,7 +77,6 @@ _NAMED = {
         System("s2s", SENTENCES, {"search": "beam"}),
         System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam"}),
         System("s2s-rs", SENTENCES, {"search": "sample"}),
-        System("dbs", TORCH),
         System("dpc", TORCH),
     )
 }
@@ -94,9 +92,9 @@ PAPER_SYSTEMS = (
     "cod3s-mmi-mmi-rs-no-hamming",
 )
 """The rows of the paper's tables 2 and 5."""
-LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS, "dbs")
-"""The systems worth listing: the default, the paper's rows, and diverse beam search. `find_system` knows more."""
-TORCH_SYSTEMS = ("dpc", "dbs")
+LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS)
+"""The systems worth listing: the default and the paper's rows. `find_system` knows more."""
+TORCH_SYSTEMS = ("dpc",)
 """The systems that need torch and a bundle exported with its torch weights."""
 ENGINE_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if name not in TORCH_SYSTEMS)
 """The systems that every bundle can run."""
@@ -119,13 +117,13 @@ def _parse(name: str) -> System | None:
     values: dict[str, str | int] = {**_SIGNATURES[parts["signatures"]], **_SENTENCES[parts["sentences"]]}
     if parts["near"]:
         values["min_hamming"] = 0
-    values |= {"recall": 0, "fresh": parts["fresh"] is not None, "faithful": _FAITHFUL[parts["faithful"] or ""]}
+    values |= {"allow_repeats": parts["fresh"] is None, "bin_fit": _BIN_FIT[parts["fit"] or ""]}
     return System(name, COD3S, values, oracle)
 
 
 def _hint(name: str) -> str:
     """The name with its typos corrected, if that is a system; otherwise the list of systems."""
-    known = sorted({*re.findall(r"[a-z0-9]+", " ".join([*_NAMED, *_SIGNATURES, *_SENTENCES, *_FAITHFUL])), "no"})
+    known = sorted({*re.findall(r"[a-z0-9]+", " ".join([*_NAMED, *_SIGNATURES, *_SENTENCES, *_BIN_FIT])), "no"})
     words = name.lower().replace("_", "-").split("-")
     corrected = "-".join(
         (get_close_matches(word, [*known, "fresh", "hamming"], 1, 0.5) or [word])[0] for word in words

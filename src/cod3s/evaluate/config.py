@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cod3s.decode.decode_config import DEFAULT, MAX_K
+from cod3s.decode.config import DEFAULT, MAX_K
 from cod3s.errors import UsageError
 from cod3s.options import check_options, option, seed_option, with_values
 

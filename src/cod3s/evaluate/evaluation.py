@@ -14,7 +14,7 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.bundle import default_bundle
-from cod3s.decode.decode_config import find_preset
+from cod3s.decode.config import find_preset
 from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.config import EvaluateConfig
 from cod3s.evaluate.generation import (
@@ -82,7 +82,7 @@ def evaluate(
             named, remarks = choose_systems(generator, items, config)
             grader = open_grader(config.encoders, generator, config.grader)
             base = find_preset(config.preset or PAPER_PRESET)
-            base = base.with_values(k=max(config.sets), seed=config.seed, drop=False)
+            base = base.with_values(k=max(config.sets), seed=config.seed, show_doubtful=True)
             check_run(folder, folder / OUTPUTS, run_record(items, generator, base), force=force)
             blocks = answered_blocks(generator, items.items, named, folder / OUTPUTS)
             guess = partial(guess_gold, generator, options=base)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
-from cod3s.decode.decode_config import DecodeConfig, find_preset
+from cod3s.decode.config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.errors import BundleError, Cod3sError
@@ -77,7 +77,7 @@ def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> lis
     """
     options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
     of_default = DEFAULT_PRESET if preset in ("", QUICK_PRESET) else preset
-    default_options = find_preset(of_default).with_values(k=k, seed=seed, drop=False)
+    default_options = find_preset(of_default).with_values(k=k, seed=seed, show_doubtful=True)
     return [
         Named(name, find_system(name).name, default_options if name == DEFAULT_SYSTEM else options)
         for name in names

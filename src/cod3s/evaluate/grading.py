@@ -11,9 +11,9 @@ from cod3s.bundle import NAME as BUNDLE_JSON
 from cod3s.bundle import read_facts
 from cod3s.corpus.questions import Question
 from cod3s.corpus.relations import TEMPLATES
+from cod3s.critic.judge import PLAUSIBLE
+from cod3s.critic.likelihoods import Pair, score_pairs
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair
-from cod3s.decode.plausibility import PLAUSIBLE
 from cod3s.encode import Encoder, Vectors, load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.evaluate.config import BUNDLES_OWN
@@ -22,6 +22,7 @@ from cod3s.metrics.pair_scores import SCORERS, all_known, choice_credits, combin
 from cod3s.metrics.semantic import Distances, cosine_distances
 from cod3s.metrics.significance import bootstrap_interval
 from cod3s.model.shape import SHAPES
+from cod3s.models import BundleModels
 from cod3s.signatures.signer import Signer, embed_all, open_encoder
 from cod3s.text import clean, complete
 
@@ -67,7 +68,7 @@ class GradingModels:
 
     name: str
     relations: frozenset[str]
-    likelihoods: BundleLikelihoods
+    models: BundleModels
     critic: Callable[[Sequence[Pair]], Any] | None = None  # probabilities, an array
 
 
@@ -120,7 +121,7 @@ class Grader:
                 self._grades.setdefault(pair, {})[numbered("relevance", number)] = cosine
         if self.models:
             judged = [pair for pair in new if pair.relation in self.models.relations]
-            for pair, scores in zip(judged, self.models.likelihoods.score_pairs(judged, likelihoods), strict=True):
+            for pair, scores in zip(judged, score_pairs(self.models.models, judged, likelihoods), strict=True):
                 known = {part: getattr(scores, part) for part in likelihoods}
                 self._grades[pair] |= {part: score for part, score in known.items() if score is not None}
             if self.models.critic:
@@ -200,7 +201,7 @@ def question_pairs(question: Question) -> list[Pair]:
 
 def load_generator(bundle: Path) -> Generator:
     """The generator of a bundle, which keeps what it has searched: systems share much of it."""
-    return load(bundle, encoder=open_encoder(read_facts(bundle).encoder), remember=_HYPOTHESES)
+    return load(bundle, encoder=open_encoder(read_facts(bundle).encoder), cache=_HYPOTHESES)
 
 
 def open_grader(
@@ -242,6 +243,6 @@ def _models_of(generator: Generator) -> GradingModels:
     # Grades must not depend on what was generated before. A language model scores each row alone, so it may keep
     # what the systems have asked: it is the same to the last bit.
     facts, models = generator.facts, generator.models
-    likelihoods = BundleLikelihoods(models if SHAPES[facts.shape].causal else models.without_memory())
+    scoring = models if SHAPES[facts.shape].causal else models.without_memory()
     critic = generator.judge if facts.critic else None
-    return GradingModels(facts.name, frozenset(facts.models), likelihoods, critic)
+    return GradingModels(facts.name, frozenset(facts.models), scoring, critic)

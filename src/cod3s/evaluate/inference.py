@@ -5,9 +5,9 @@ from pathlib import Path
 
 from cod3s.bins import open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator
-from cod3s.decode.signatures import infer_signatures, rank_signatures
+from cod3s.decode.signatures import find_signatures, rank_signatures
 from cod3s.evaluate.items import Item
 from cod3s.metrics.inference import DEPTHS, Guess
 from cod3s.text import for_modelling
@@ -23,9 +23,8 @@ def guess_gold(
 ) -> Iterator[tuple[str, str, Guess]]:
     """(guesser, relation, guess) for every item whose gold target is known, and every guesser.
 
-    The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, those of the
-    bundle's head if it has one, and the largest bins of the training targets whatever the source. Signatures that
-    systems have searched are not searched again.
+    The guessers: the model's likeliest signatures, the same reranked by MMI if the bundle can, and the largest
+    bins of the training targets whatever the source. Signatures that systems have searched are not searched again.
     """
     for relation in dict.fromkeys(item.relation for item in items if item.target):
         known = [item for item in items if item.relation == relation and item.target]
@@ -43,21 +42,18 @@ def _model_guesses(
 ) -> dict[str, list[list[str]]]:
     """By name of the guesser, the signatures of each source, best first."""
     models = generator.models
-    search = "exact" if options.signature_search == "exact" else "beam"
-    deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS), signature_search=search)
-    guessers = {search: deep.with_values(rerank_signatures="none")}
+    deep = options.with_values(k=max(DEPTHS), signature_beam=max(DEPTHS))
+    rankings: dict[str, DecodeConfig] = {deep.signature_search: deep.with_values(rerank_signatures="none")}
     if models.inverse(relation):
-        guessers["mmi"] = deep.with_values(rerank_signatures="mmi")
-    if models.head(relation):
-        guessers["head"] = guessers[search].with_values(signature_search="head")
-    guesses, inferred = {}, {}
-    for name, config in guessers.items():
-        way = config.signature_search
-        if way not in inferred:
-            inferred[way] = infer_signatures(models, relation, sources, config, generator.signer)
-        rankings = rank_signatures(models, relation, sources, inferred[way], config)
-        guesses[name] = [[chosen.signature for chosen in ranking] for ranking in rankings]
-    return guesses
+        rankings["mmi"] = deep.with_values(rerank_signatures="mmi")
+    inferred = find_signatures(models.signature(relation), sources, deep)
+    return {
+        name: [
+            [chosen.signature for chosen in ranking]
+            for ranking in rank_signatures(models, relation, sources, inferred, config)
+        ]
+        for name, config in rankings.items()
+    }
 
 
 def _largest_bins(path: Path) -> list[str]:

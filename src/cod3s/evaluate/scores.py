@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cod3s.decode.pair_likelihoods import Pair
+from cod3s.critic.likelihoods import Pair
 from cod3s.evaluate.grading import Bars, Grader, numbered
 from cod3s.metrics.fidelity import Request
 from cod3s.metrics.lexical import bleu_diversity, distinct_ngrams, self_bleu

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cod3s.decode.decode_config import DecodeConfig, find_preset
+from cod3s.decode.config import DecodeConfig, find_preset
 from cod3s.errors import Stage, UsageError, silent_stage
 from cod3s.evaluate.config import EvaluateConfig, SweepConfig
 from cod3s.evaluate.evaluation import score_blocks

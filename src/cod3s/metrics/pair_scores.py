@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cod3s.decode.decode_config import PAPER
+_MMI_WEIGHT = 0.3  # the λy of the paper (section 4)
 
 SCORERS: dict[str, dict[str, float]] = {
     "relevance": {"relevance": 1},
@@ -12,7 +12,7 @@ SCORERS: dict[str, dict[str, float]] = {
     "pmi": {"forward": 1, "target_alone": -1},
     "backward": {"backward": 1},  # the part of the paper's MMI that sees the source
     "backward_pmi": {"backward": 1, "source_alone": -1},  # comparable across sources
-    "mmi": {"forward": 1, "backward": PAPER.sentence_weight},  # what the paper ranks sentences by
+    "mmi": {"forward": 1, "backward": _MMI_WEIGHT},  # what the paper ranks sentences by
     "critic": {"critic": 1},
 }
 """The ways to score a pair: the weight of each part of its scores."""

@@ -42,11 +42,16 @@ class CausalEngine(CTranslate2Engine):
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
         if not requests:
             return []
-        closing = (self._vocabulary.end,) if end else ()
+        closing = [*([self._end] if end else []), *([] if then is None else [then])]
         prompts = [self._prompt(request) for request in requests]
         texts = [
             tuple(tokens)[: max(0, self._positions - len(prompt))]
@@ -55,10 +60,12 @@ class CausalEngine(CTranslate2Engine):
         log_probs = self._score_rows(
             [[*prompt, *text, *closing] for prompt, text in zip(prompts, texts, strict=True)]
         )
-        return [
-            _scored(text, values[len(prompt) - 1 :])
-            for prompt, text, values in zip(prompts, texts, log_probs, strict=True)
-        ]
+        scored = []
+        for prompt, text, values in zip(prompts, texts, log_probs, strict=True):
+            own = values[len(prompt) - 1 :]
+            after = None if then is None else own.pop()
+            scored.append(Hypothesis(text, sum(own), max(1, len(own)), after))
+        return scored
 
     def _score_rows(self, rows: Sequence[Sequence[int]]) -> list[list[float]]:
         """The log-probabilities of each row's tokens after the first; rows of one length are scored together."""
@@ -93,10 +100,6 @@ class CausalEngine(CTranslate2Engine):
         with ThreadPoolExecutor(self._threads) as workers:
             list(workers.map(fill, blocks))
         return normalised(logits)
-
-    def pair_row(self, request: Request, tokens: Sequence[int]) -> list[int]:
-        """All that is read of a continuation after its request: prompt, tokens and end."""
-        return [*(*self._prompt(request), *tokens)[: self._positions - 1], self._end]
 
     def cuts(self, source: str) -> bool:
         return next(iter(self._readers.values())).cuts(source)
@@ -146,7 +149,3 @@ class CausalEngine(CTranslate2Engine):
         """The engine divides the sum by the number of tokens written, the end included."""
         ended = bool(ids) and ids[-1] == self._vocabulary.end
         return Hypothesis(tuple(ids[:-1] if ended else ids), score * len(ids), max(1, len(ids)))
-
-
-def _scored(tokens: tuple[int, ...], log_probs: Sequence[float]) -> Hypothesis:
-    return Hypothesis(tokens, sum(log_probs), max(1, len(log_probs)))

@@ -22,6 +22,7 @@ from cod3s.tokens.vocabulary import Vocabulary
 
 LogProbs = npt.NDArray[np.float64]
 
+NO_VERDICT = "only language models give verdicts"
 _DRAWN_TOGETHER = 5  # requests that share a seed: fixed, so that draws do not depend on the number of cores
 _NEXT_SEED = 1_000_003  # between such parts: far from the seeds that people choose
 
@@ -68,9 +69,18 @@ class Engine(Protocol):
         ...
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
-        """Each continuation after its request's prefix, and, unless `end` is False, the end token."""
+        """Each continuation after its request's prefix, and, unless `end` is False, the end token.
+
+        `then` is a token whose log-probability after all that is reported apart, as `Hypothesis.then`: a verdict.
+        Only language models know it.
+        """
         ...
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:

@@ -46,16 +46,24 @@ class RememberingEngine:
         return self._recall([(options, number) for number in range(len(requests))], ask)
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
         def ask(numbers: Sequence[int]) -> list[list[Hypothesis]]:
             scored = self.engine.score(
-                [requests[number] for number in numbers], [continuations[number] for number in numbers], end=end
+                [requests[number] for number in numbers],
+                [continuations[number] for number in numbers],
+                end=end,
+                then=then,
             )
             return [[hypothesis] for hypothesis in scored]
 
         rows = zip(requests, continuations, strict=True)
-        scored = self._recall([("score", request, tuple(tokens), end) for request, tokens in rows], ask)
+        scored = self._recall([("score", request, tuple(tokens), end, then) for request, tokens in rows], ask)
         return [hypothesis for hypotheses in scored for hypothesis in hypotheses]
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from cod3s.encode.protocol import length_sorted_batches
-from cod3s.errors import BundleError
-from cod3s.model.engine import COMPUTE, CTranslate2Engine, LogProbs, Request, normalised, rows_by_prefix_length
+from cod3s.errors import BundleError, UsageError
+from cod3s.model.engine import (
+    COMPUTE,
+    NO_VERDICT,
+    CTranslate2Engine,
+    LogProbs,
+    Request,
+    normalised,
+    rows_by_prefix_length,
+)
 from cod3s.model.engine_file import EngineFile, read_engine_file
 from cod3s.model.prompted import Prompt, PromptedDecoder, can_prompt, has_absolute_positions
 from cod3s.model.reader import Reader
@@ -63,8 +71,15 @@ class Seq2SeqEngine(CTranslate2Engine):
         return [hypotheses[row] for row in range(len(requests))]
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
+        if then is not None:
+            raise UsageError(NO_VERDICT)
         rows = list(zip(requests, continuations, strict=True))
         if not rows:
             return []

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cod3s.errors import require
-from cod3s.model.engine import Draws, LogProbs, Request, rows_by_prefix_length
+from cod3s.errors import UsageError, require
+from cod3s.model.engine import NO_VERDICT, Draws, LogProbs, Request, rows_by_prefix_length
 from cod3s.model.reader import Reader, padded
 from cod3s.records import Hypothesis
 
@@ -104,8 +104,15 @@ class TransformersEngine:
         return written
 
     def score(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[int]], *, end: bool = True
+        self,
+        requests: Sequence[Request],
+        continuations: Sequence[Sequence[int]],
+        *,
+        end: bool = True,
+        then: int | None = None,
     ) -> list[Hypothesis]:
+        if then is not None:
+            raise UsageError(NO_VERDICT)
         return self._score(requests, [tuple(tokens) for tokens in continuations], [end] * len(requests))
 
     def weigh(self, requests: Sequence[Request], tokens: Sequence[int]) -> LogProbs:

@@ -9,7 +9,7 @@ from threading import Lock
 from cod3s import __version__
 from cod3s.bins import BinMap, open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.decode_config import DEFAULT
+from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder

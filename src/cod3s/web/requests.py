@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from starlette.requests import Request
 
 from cod3s.bundle import BundleFacts
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
 from cod3s.options import Option, options_of

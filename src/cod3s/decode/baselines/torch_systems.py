@@ -1,7 +1,7 @@
-"""The systems that run on torch weights: `dbs` and `dpc`.
+"""The baseline `dpc` of Li et al. 2020, on torch weights.
 
-`dbs` is diverse beam search with a group per answer. `dpc` is the baseline of Li et al. 2020: it looks up words
-that targets of the source are likely to contain, and searches once per word for a text with any of its forms.
+It looks up words that targets of the source are likely to contain, and searches once per word for a text with any
+of its forms.
 """
 
 import re
@@ -11,13 +11,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cod3s.decode.baselines.word_graph import RelatedWord, open_word_graph
-from cod3s.decode.choice import keep_suitable
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.models import BundleModels
+from cod3s.decode.choose import keep_suitable
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.errors import BundleError, require_all
 from cod3s.model.reader import open_reader
 from cod3s.model.shape import SHAPES
+from cod3s.models import BundleModels
 from cod3s.records import Answer, Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
 
@@ -35,37 +35,16 @@ class TorchSystems:
         self._models = models
         self._torch_models: dict[str, TorchModel] = {}
 
-    def write(
-        self, system: str, relation: str, sources: Sequence[str], config: DecodeConfig
-    ) -> list[list[Answer]]:
-        """The answers of `dbs` or `dpc` to sources in the form that models read, preferred ones first."""
+    def write(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
+        """The answers of `dpc` to sources in the form that models read, preferred ones first."""
         facts = self._models.facts
         if SHAPES[facts.shape].causal:  # checked before an install that would not help
             raise BundleError(
-                f"{system} runs on seq2seq models, but the bundle {facts.name} holds a language model",
+                f"dpc runs on seq2seq models, but the bundle {facts.name} holds a language model",
                 hint="choose another system, such as s2s or s2s-rs, or another --bundle (docs/baselines.md)",
             )
         require_all("train", "torch", "transformers")
-        return (self._diverse if system == "dbs" else self._constrained)(relation, sources, config)
-
-    def _diverse(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
-        """The baseline's beam in k groups: as many hypotheses as `s2s`, but in groups that differ."""
-        from cod3s.decode.baselines.diverse import diverse_beam_search
-
-        model = self._models.plain(relation)
-        rows = diverse_beam_search(
-            self._model(relation),
-            [model.request(source) for source in sources],
-            groups=config.k,
-            group_beam=max(1, config.baseline_beam // config.k),
-            penalty=config.diversity_penalty,
-            best=max(config.baseline_beam, config.k),
-            max_tokens=config.max_tokens,
-        )
-        answers = [_Answers(self._models.vocabulary, config, source) for source in sources]
-        for collected, hypotheses in zip(answers, rows, strict=True):
-            collected.add(hypotheses)
-        return [collected.all() for collected in answers]
+        return self._constrained(relation, sources, config)
 
     def _constrained(self, relation: str, sources: Sequence[str], config: DecodeConfig) -> list[list[Answer]]:
         """One search for each of the strongest words; further words make up for repeated texts."""

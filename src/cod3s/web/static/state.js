@@ -7,7 +7,7 @@ export const MOST_SEED = 2 ** 31 - 1;
 
 /** Check boxes for options of decoding: the element of each, its option, and the value that a tick stands for. */
 const SWITCHES = [
-  { id: "doubtful", option: "drop", ticked: false },
+  { id: "doubtful", option: "show_doubtful", ticked: true },
   { id: "sensitive", option: "sensitive", ticked: true },
 ];
 

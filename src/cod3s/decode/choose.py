@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
@@ -23,7 +23,6 @@ Numbers = npt.NDArray[np.float64]
 Chosen = dict[int, list[Candidate]]
 """The answers by the number of their bin, in the order in which they were chosen."""
 
-_ALIKE = 0.75  # cosine of two answers that may well say the same
 SUITABLE = "fit to be shown (the option unfiltered gives them, too)"
 
 
@@ -69,7 +68,6 @@ class Offers:
 
     candidates: Sequence[Candidate]
     bits_off: Numbers  # (bins, candidates)
-    are_near: npt.NDArray[np.bool_] | None = None  # (bins, bins): those that must not both give answers
 
     def by_bin(self) -> Bins:
         """Each bin's candidates, with their distance to its signature."""
@@ -102,17 +100,17 @@ def choose_answers(
     more than `most` bins, those with the best candidates are taken.
     """
     if config.needs_encoder and signer is None:
-        raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or faithful='none'")
-    if config.fresh:
+        raise Cod3sError("checking what answers mean needs an encoder", hint="pass a signer, or bin_fit='none'")
+    if not config.allow_repeats:
         bins = [mark_stale(source, candidates) for candidates in bins]
     if signer and config.by_signature:
         bins = realise(signer, bins, signatures)
-        offers = pool_offers(bins, signatures) if config.pool == "on" else separate_offers(bins)
-        if config.faithful == "weigh":
+        offers = pool_offers(bins, signatures) if config.share_candidates == "on" else separate_offers(bins)
+        if config.bin_fit == "weigh":
             weights = Weights(config.bit_weight, config.nearness_weight)
             return choose_weighed(offers, config.per_bin, taken, weights, most=most)
         bins = [
-            keep_faithful(candidates, mode=config.faithful, within=config.faithful_within)
+            keep_faithful(candidates, mode=config.bin_fit, within=config.bin_fit_within)
             for candidates in offers.by_bin()
         ]
     chosen = choose_first(list(map(fresh_first, bins)), config.per_bin, taken, most=most)
@@ -141,29 +139,6 @@ def realise(signer: Signer, bins: Bins, signatures: Sequence[str]) -> Bins:
         [realised(candidate, wanted) for candidate in candidates]
         for candidates, wanted in zip(bins, signatures, strict=True)
     ]
-
-
-def choose_known(
-    config: DecodeConfig, source: str, candidates: Sequence[Candidate], taken: Taken, answered: Sequence[str] = ()
-) -> list[Candidate]:
-    """Signed candidates of a source that lie apart, each in the bin of its own meaning, until it has k answers.
-
-    They also lie apart from what is `taken` and from the bins that have `answered`.
-    """
-    fresh = [candidate for candidate in candidates if not (config.fresh and is_stale(source, candidate.text))]
-    if not fresh:
-        return []
-    signatures = pack_texts([candidate.realised for candidate in fresh])
-    vectors = np.array([candidate.vector for candidate in fresh])
-    are_near = (hamming(signatures[:, None], signatures) <= config.min_hamming) | (vectors @ vectors.T > _ALIKE)
-    bits_off = np.where(np.eye(len(fresh), dtype=bool), 0.0, np.inf)
-    if answered:
-        is_taken = (hamming(signatures[:, None], pack_texts(answered)) <= config.min_hamming).any(axis=1)
-        is_taken |= taken.nearness(vectors) > _ALIKE
-        bits_off[is_taken] = np.inf
-    weights = Weights(config.bit_weight, config.nearness_weight)
-    chosen = choose_weighed(Offers(fresh, bits_off, are_near), 1, taken, weights, most=config.k - len(answered))
-    return [*chain.from_iterable(chosen.values())]
 
 
 def separate_offers(bins: Bins) -> Offers:
@@ -250,17 +225,17 @@ def choose_weighed(
     bins = len(offers.bits_off)
     if not offers.candidates:
         return {}
-    board = _Board(offers, weights, taken)
-    if most is None or (most >= bins and offers.are_near is None):
-        rows = {number: board.take_from(number, per_bin) for number in range(bins)}
+    costs = _CostMatrix(offers, weights, taken)
+    if most is None or most >= bins:
+        rows = {number: costs.take_from(number, per_bin) for number in range(bins)}
         return {number: row for number, row in rows.items() if row}
     chosen: Chosen = {}
-    while len(chosen) < most and (number := board.best_bin()) is not None:
-        chosen[number] = board.take_from(number, per_bin)
+    while len(chosen) < most and (number := costs.best_bin()) is not None:
+        chosen[number] = costs.take_from(number, per_bin)
     return chosen
 
 
-class _Board:
+class _CostMatrix:
     """What each candidate costs in each bin; a bin or a text that was taken costs infinity.
 
     The lowest cost of each candidate is kept, so that a step does not look at every bin again.
@@ -297,7 +272,7 @@ class _Board:
             if np.isinf(costs.min()):
                 break
             chosen.append(self._take(int(costs.argmin()), number))
-        self._close([number] if self._offers.are_near is None else np.flatnonzero(self._offers.are_near[number]))
+        self._close(number)
         return chosen
 
     def _take(self, column: int, number: int) -> Candidate:
@@ -309,8 +284,8 @@ class _Board:
         self._costs[:, repeated] = self._lowest[repeated] = np.inf
         return replace(candidate, hamming=int(self._offers.bits_off[number, column]))
 
-    def _close(self, numbers: Sequence[int] | npt.NDArray[np.intp]) -> None:
-        self._costs[numbers] = np.inf
-        moved = np.flatnonzero(np.isin(self._cheapest, numbers))
+    def _close(self, number: int) -> None:
+        self._costs[number] = np.inf
+        moved = np.flatnonzero(self._cheapest == number)
         self._lowest[moved] = self._costs[:, moved].min(axis=0)
         self._cheapest[moved] = self._costs[:, moved].argmin(axis=0)

@@ -13,7 +13,7 @@ _WEIGHT: dict[str, Any] = {"least": 0, "most": 1e6}
 _stage_1 = partial(option, panel="Stage 1: which bins")
 _stage_2 = partial(option, panel="Stage 2: which sentences")
 _choice = partial(option, panel="Choice: what the sentences turned out to mean")
-_baseline = partial(option, panel="Systems of one stage (s2s, s2s-rs, dbs)")
+_baseline = partial(option, panel="Systems of one stage (s2s, s2s-sigs, s2s-rs)")
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,9 @@ class DecodeConfig:
         flags=("-k",),
     )
 
-    signature_search: Literal["auto", "beam", "exact", "head"] = _stage_1(
-        "auto",
-        "How signatures are inferred: by the model with a beam as in the paper, or exactly (the true best of all "
-        "2^bits); or by a head on the source's vector, which takes no time. auto is head if the bundle has one.",
+    signature_search: Literal["beam", "exact"] = _stage_1(
+        "beam",
+        "How the model infers signatures: with a beam as in the paper, or exactly (the true best of all 2^bits).",
     )
     signature_beam: int = _stage_1(100, "How many signatures are searched for and ranked.", **_COUNT)
     rerank_signatures: Literal["auto", "mmi", "prior", "none"] = _stage_1(
@@ -50,7 +49,7 @@ class DecodeConfig:
     min_hamming: int = _stage_1(
         2, "Two chosen signatures differ in more bits than this; 0 switches the rule off.", least=0
     )
-    apart: Literal["relax", "refill", "strict"] = _stage_1(
+    if_too_few: Literal["relax", "refill", "strict"] = _stage_1(
         "relax",
         "If too few signatures are that far apart: relax lowers --min-hamming step by step, refill takes the best "
         "of the rest, strict writes fewer answers.",
@@ -67,27 +66,6 @@ class DecodeConfig:
         "How sentences are ranked: critic asks how plausible each is, mmi how well it predicts the source; "
         "auto uses the critic if the bundle has one.",
     )
-    recall: int = _stage_2(
-        40,
-        "critic: how many known answers to similar sources it also judges, if the bundle has any; each joins the "
-        "bin that is nearest to it.",
-        least=0,
-        most=1000,
-    )
-    sure: float = _stage_2(
-        0.5,
-        "critic: first take known answers that are at least this plausible at a glance, without asking the model.",
-        least=0,
-        most=1,
-    )
-    # Of known answers from .3 to .4, more are good than of what the default bundle writes instead.
-    likely: float = _stage_2(
-        0.3,
-        "critic: if answers are missing, take known ones that the model finds at least this plausible, and write "
-        "sentences only for the rest; with 1 here and for sure, all of them compete.",
-        least=0,
-        most=1,
-    )
     shortlist: int = _stage_2(10, "critic: how many of each bin's best sentences it judges.", **_COUNT)
     # The paper's 0.3 loses sight of the source.
     sentence_weight: float = _stage_2(
@@ -98,10 +76,8 @@ class DecodeConfig:
     normalise: Literal["text", "original"] = _stage_2(
         "text", "Average scores over the tokens of the text or, as in the original, also over the signature's."
     )
-    fresh: bool = _stage_2(
-        True,
-        "Put sentences that only repeat the source or themselves last in their bin, or treat all sentences alike.",
-        flags=("--fresh/--any",),
+    allow_repeats: bool = _stage_2(
+        False, "Treat sentences that only repeat the source or themselves like all others, not as a last resort."
     )
     per_bin: int = _stage_2(1, "How many answers to keep from each bin.", **_COUNT)
     max_tokens: int = _stage_2(40, "The maximum number of tokens per answer.", **_COUNT)
@@ -113,24 +89,22 @@ class DecodeConfig:
         least=0,
         most=4,
     )
-    drop: bool = _choice(
-        True,
-        "Leave out answers that the critic finds implausible, even if fewer than k remain; or show all of them.",
-        flags=("--drop/--all",),
+    show_doubtful: bool = _choice(
+        False, "Also show answers that the critic finds implausible; without it, fewer than k may remain."
     )
     check: bool = _choice(False, "Sign the answers, and show how many bits each is off its bin.")
-    faithful: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
+    bin_fit: Literal["auto", "weigh", "rerank", "filter", "none"] = _choice(
         "auto",
         "Choose by the candidates' signatures: rerank takes the nearest to the bin, filter drops those beyond "
-        "--faithful-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
+        "--bin-fit-within, weigh balances score, bits off and distance from earlier answers; auto weighs "
         "if the bundle can sign.",
     )
-    pool: Literal["auto", "on", "off"] = _choice(
+    share_candidates: Literal["auto", "on", "off"] = _choice(
         "auto",
         "weigh and rerank: let each bin choose among the sentences of all bins; auto does if the bundle has a "
         "critic.",
     )
-    faithful_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
+    bin_fit_within: int = _choice(2, "filter: how many bits off the bin are allowed.", least=0, most=256)
     bit_weight: float = _choice(0.15, "weigh: the cost of each bit off the bin.", **_WEIGHT)
     nearness_weight: float = _choice(
         1.5, "weigh: the cost of the cosine to the nearest answer of an earlier bin.", **_WEIGHT
@@ -146,9 +120,6 @@ class DecodeConfig:
     # Appendix B of the paper
     baseline_beam: int = _baseline(30, "Width of the beam, or how many samples.", **_COUNT)
     baseline_top_k: int = _baseline(30, "Each token is sampled from this many of the likeliest.", **_COUNT)
-    diversity_penalty: float = _baseline(
-        0.5, "dbs: the cost of a token that another group has taken (Vijayakumar et al.).", **_WEIGHT
-    )
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -160,18 +131,18 @@ class DecodeConfig:
 
     @property
     def needs_encoder(self) -> bool:
-        """Whether answers have to be signed, or sources embedded."""
-        return self.check or self.by_signature or self.signature_search == "head"
+        """Whether answers have to be signed."""
+        return self.check or self.by_signature
 
     @property
-    def recalls(self) -> bool:
-        """Whether known answers join the candidates: only a critic can say which of them fit."""
-        return self.recall > 0 and self.rerank_sentences == "critic"
+    def answers_bin_by_bin(self) -> bool:
+        """Whether a bin's answer does not depend on the bins after it, so that it can be given at once."""
+        return self.search == "beam" and self.bins == self.k and self.share_candidates == "off"
 
     @property
     def by_signature(self) -> bool:
         """Whether the choice depends on the candidates' signatures."""
-        return self.faithful in ("weigh", "rerank", "filter")
+        return self.bin_fit in ("weigh", "rerank", "filter")
 
     def with_values(self, **values: str | int | float | bool) -> "DecodeConfig":
         """A copy with some values changed; an unknown name is an error that suggests the nearest."""
@@ -183,7 +154,6 @@ ONE_STAGE = (
     "search",
     "baseline_beam",
     "baseline_top_k",
-    "diversity_penalty",
     "temperature",
     "max_tokens",
     "check",
@@ -195,18 +165,16 @@ ONE_STAGE = (
 DEFAULT = DecodeConfig()
 # Sections 3 and 4 of the paper; `refill` and `original` are what its code does (docs/decoding.md).
 PAPER = DecodeConfig(
-    signature_search="beam",
     rerank_signatures="mmi",
     beam=40,
     rerank_sentences="mmi",
     sentence_weight=0.3,
-    apart="refill",
+    if_too_few="refill",
     normalise="original",
-    recall=0,
-    fresh=False,
+    allow_repeats=True,
     bins_per_answer=1.0,
-    pool="off",
-    faithful="none",
+    share_candidates="off",
+    bin_fit="none",
 )
 # For a first look: as diverse, but with MMI less plausible (docs/measured/speed.md).
 QUICK = PAPER.with_values(beam=6)

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from cod3s.decode.decode_config import DEFAULT, DecodeConfig
-from cod3s.decode.models import Models, RoleModel
-from cod3s.decode.request import Batch, check_source
+from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.request import check_source, make_batch
+from cod3s.decode.rerank import decide_auto
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
-from cod3s.decode.two_stages import answer_in_two_stages, with_auto_decided
+from cod3s.decode.two_stages import answer_in_two_stages
 from cod3s.errors import Cod3sError, SignatureError
 from cod3s.model.reader import Reader
 from cod3s.model.transformers_engine import TransformersEngine, forbid_others
-from cod3s.records import AnswerSet
+from cod3s.models import Models, RoleModel
+from cod3s.records import AnswerMade, AnswerSet
 from cod3s.signatures.signer import Signer
 from cod3s.text import clean
 from cod3s.tokens.vocabulary import SignatureTokens
@@ -128,11 +129,11 @@ class TwoStage:
         config = options if k is None else options.with_values(k=k)
         stages = ("rerank_signatures", "rerank_sentences")
         config = config.with_values(**{stage: "none" for stage in stages if getattr(config, stage) == "auto"})
-        text = check_source(source)
-        batch = Batch(relation, _SYSTEM, config, texts=[text], sources=[text], wanted=[None], remarks=[[]])
         models = _OwnModels(self._writer, has_encoder=self._signer is not None)
-        batch = with_auto_decided(models, batch)
-        (answers,) = answer_in_two_stages(models, batch, self._signer)
+        config, remarks = decide_auto(models, relation, config, signatures_wanted=False)
+        batch = make_batch([(check_source(source), None)], relation, _SYSTEM, config, remarks)
+        events = answer_in_two_stages(models, batch, self._signer)
+        answers = [event.answer for _, event in events if isinstance(event, AnswerMade)]
         return batch.answer_set(0, answers, model=type(self.model).__name__)
 
 

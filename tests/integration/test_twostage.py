@@ -12,8 +12,8 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 import cod3s
-from cod3s.decode.decode_config import DecodeConfig
-from cod3s.decode.own_model import TwoStage, add_signature_tokens
+from cod3s.decode.config import DecodeConfig
+from cod3s.decode.hf_two_stage import TwoStage, add_signature_tokens
 from cod3s.errors import Cod3sError
 from cod3s.signatures import from_text, hamming, pack
 from cod3s.tokens.vocabulary import SignatureTokens

@@ -13,12 +13,12 @@ import pytest
 
 import cod3s as package
 from cod3s.bundle import read_facts, write_facts
-from cod3s.decode.decode_config import DEFAULT, PAPER, DecodeConfig
+from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.models import BundleModels, open_models
 from cod3s.decode.request import MAX_CHARACTERS
 from cod3s.errors import BinsError, BundleError, Cod3sError, SentenceError, SignatureError, UsageError
 from cod3s.io.disk import read_json, write_json
+from cod3s.models import BundleModels, open_models
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import from_text
 from conftest import Run
@@ -89,7 +89,7 @@ def test_scores_are_the_sums_that_they_claim_to_be(generator: Generator) -> None
 
 
 def test_answers_come_in_the_order_of_their_signatures_and_lie_apart(generator: Generator) -> None:
-    found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(min_hamming=2, apart="strict"))
+    found = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(min_hamming=2, if_too_few="strict"))
     ranks = [one.signature_rank for one in found]
     assert ranks == sorted(ranks)
     assert all(differ(a.signature, b.signature) > 2 for a, b in combinations(found, 2))
@@ -102,7 +102,7 @@ def test_a_relaxed_threshold_is_told(generator: Generator) -> None:
 
 
 def test_a_strict_threshold_gives_fewer_and_says_so(generator: Generator) -> None:
-    options = QUICK.with_values(min_hamming=5, apart="strict")
+    options = QUICK.with_values(min_hamming=5, if_too_few="strict")
     found = generator.generate(SOURCES[0], "effect", 12, options=options)
     assert len(found) < 12
     assert any("of 12 signatures were found" in remark for remark in found.remarks)
@@ -201,13 +201,11 @@ def test_faithful_answers_are_nearer_to_their_bins(generator: Generator) -> None
         return sum(one.hamming or 0 for one in found)
 
     checked = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(check=True))
-    nearest = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(faithful="rerank"))
+    nearest = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(bin_fit="rerank"))
     assert total(nearest) <= total(checked)
-    kept = generator.generate(
-        SOURCES[0], "effect", options=QUICK.with_values(faithful="filter", faithful_within=1)
-    )
+    kept = generator.generate(SOURCES[0], "effect", options=QUICK.with_values(bin_fit="filter", bin_fit_within=1))
     assert all((one.hamming or 0) <= 1 for one in kept)
-    assert len(kept) == 3 or any("faithful" in remark for remark in kept.remarks)
+    assert len(kept) == 3 or any("close enough" in remark for remark in kept.remarks)
 
 
 # Streams
@@ -349,8 +347,8 @@ def test_an_oracle_needs_its_signatures(generator: Generator) -> None:
 
 def test_torch_systems_need_torch_weights(tiny_bundle: TinyBundle) -> None:
     with pytest.raises(BundleError) as raised:
-        load(tiny_bundle.small).generate("x", "effect", system="dbs")
-    assert "--with-torch" in raised.value.hint
+        load(tiny_bundle.small).generate("x", "effect", system="dpc")
+    assert "--word-graph" in raised.value.hint
 
 
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
@@ -524,7 +522,7 @@ REACHED = [
     (["--beam", "5", "--samples", "7"], {"beam": 5, "samples": 7, "baseline_beam": 5}),
     (["--top-k", "3", "--baseline-top-k", "4"], {"top_k": 3, "baseline_top_k": 4}),
     (["--sentence-weight", "0.5", "--max-tokens", "8"], {"sentence_weight": 0.5, "max_tokens": 8}),
-    (["--normalise", "original", "--any"], {"normalise": "original", "fresh": False}),
+    (["--normalise", "original", "--allow-repeats"], {"normalise": "original", "allow_repeats": True}),
 ]
 
 

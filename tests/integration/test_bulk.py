@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cod3s.bulk import BulkResult, Job, answer_in_bulk
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import load
 from cod3s.errors import Cod3sError, Progress, SentenceError, Stage, UsageError, silent_stage
 from conftest import Run

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -17,9 +17,6 @@ from cod3s.bundle import (
     require_files,
     require_weights,
 )
-from cod3s.decode.association import load_association
-from cod3s.decode.known_answers import KnownAnswers, load_known
-from cod3s.encode import Vectors
 from cod3s.errors import BundleError, UsageError, did_you_mean
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import COMPUTE, Engine, Request
@@ -28,24 +25,9 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.seq2seq_engine import Seq2SeqEngine
 from cod3s.model.shape import SHAPES
-from cod3s.signatures.head import SignatureHead, load_head
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 AUTO = "auto"
-ASSOCIATIONS = "associations"
-"""The folder of what vectors say about answers, in a bundle."""
-PairScorer = Callable[[Vectors, Vectors], Vectors]
-"""Scores the vectors of sources and of their targets, row by row."""
-
-
-def head_file(relation: str) -> str:
-    """The name of the file that infers signatures of a relation's targets."""
-    return f"head-{relation}.npy"
-
-
-def association_file(relation: str) -> str:
-    """The name of the file that says how well targets of a relation go with its sources."""
-    return f"association-{relation}.npy"
 
 
 class Words(Protocol):
@@ -88,10 +70,6 @@ class Models(ABC):
     def sentence(self, relation: str) -> RoleModel:
         """p(signature + target given source)."""
 
-    def head(self, relation: str) -> SignatureHead | None:
-        """What infers signatures from the source's vector."""
-        return None
-
     def inverse(self, relation: str) -> RoleModel | None:
         """p(source given signature), which MMI ranks signatures by."""
         return None
@@ -119,13 +97,6 @@ class BundleModels(Models):
         self.label = f"the bundle {facts.name}"
         self.has_encoder, self.has_critic = bool(facts.own_encoder), bool(facts.critic)
         self._open_engine: Callable[[str], Engine] = cache(open_engine)
-        self._load_head = cache(load_head)
-        self._load_association = cache(load_association)
-
-    @cached_property
-    def known(self) -> KnownAnswers | None:
-        """The bundle's known answers, opened when first needed."""
-        return load_known(self.folder / self.facts.known) if self.facts.known else None
 
     def require_relation(self, relation: str) -> None:
         """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
@@ -145,26 +116,6 @@ class BundleModels(Models):
         """p(signature given source): the role `signature`, or else the beginning of what `sentence` writes."""
         return self._find(relation, "signature") or self._need(relation, "sentence")
 
-    def head(self, relation: str) -> SignatureHead | None:
-        path = self.folder / self.facts.associations / head_file(relation)
-        return self._load_head(path, self.facts.bits) if self.facts.associations and path.is_file() else None
-
-    def association(self, relation: str) -> PairScorer | None:
-        """How well vectors of sources and of their targets go together; None if that was not learned.
-
-        One association serves a relation and its inverse, which reads it backwards.
-        """
-        if not self.facts.associations:
-            return None
-        folder = self.folder / self.facts.associations
-        if (path := folder / association_file(relation)).is_file():
-            return self._load_association(path)
-        inverse = self.facts.relations.get(relation, {}).get("inverse", "")
-        if inverse and (path := folder / association_file(inverse)).is_file():
-            association = self._load_association(path)
-            return lambda sources, targets: association(targets, sources)
-        return None
-
     def inverse(self, relation: str) -> RoleModel | None:
         return self._find(relation, "inverse")
 
@@ -178,7 +129,7 @@ class BundleModels(Models):
         return open_bins(path) if path.is_file() else None
 
     def without_memory(self) -> "BundleModels":
-        """The same models, which compute everything anew even if `remember` was asked for."""
+        """The same models, which compute everything anew even if a cache was asked for."""
 
         def open_engine(name: str) -> Engine:
             engine = self._open_engine(name)
@@ -213,7 +164,7 @@ class BundleModels(Models):
 
 
 def open_models(
-    folder: Path, threads: int | None = None, compute: str = AUTO, *, remember: int = 0
+    folder: Path, threads: int | None = None, compute: str = AUTO, *, cache_size: int = 0
 ) -> BundleModels:
     """The models of the bundle in `folder`. Its files must be there; weights are checked when they are opened."""
     facts = read_facts(folder)
@@ -240,7 +191,7 @@ def open_models(
             threads=threads,
             compute=compute,
         )
-        return RememberingEngine(engine, remember) if remember else engine
+        return RememberingEngine(engine, cache_size) if cache_size else engine
 
     return BundleModels(folder, facts, vocabulary, open_engine)
 

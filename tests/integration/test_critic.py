@@ -15,11 +15,11 @@ import pytest
 from cod3s.bundle import read_facts, write_facts
 from cod3s.corpus.questions import Question
 from cod3s.critic.examples import LabelledPair, corpus_examples, question_examples, verdict_examples
-from cod3s.critic.fitting import THOROUGH_FEATURES, Fit, fit_critic, measure
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.critic.fitting import Fit, fit_critic, measure
+from cod3s.critic.judge import Critic, load_critic, save_critic
+from cod3s.critic.likelihoods import Pair
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.pair_likelihoods import BundleLikelihoods, Pair, PairScores
-from cod3s.decode.plausibility import Critic, load_critic, save_critic
 from cod3s.decode.signatures import keep_signatures_apart
 from cod3s.decode.systems import find_system
 from cod3s.errors import BundleError, Cod3sError, FileFormatError, SentenceError
@@ -101,9 +101,9 @@ def test_a_side_that_is_no_sentence_is_an_error(generator: Generator, target: st
         generator.plausibility(SOURCES[0], "effect", [target])
 
 
-@pytest.mark.parametrize("faithful", ["none", "weigh"])
-def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generator, faithful: str) -> None:
-    options = QUICK.with_values(faithful=faithful, min_hamming=1, bins_per_answer=1)
+@pytest.mark.parametrize("bin_fit", ["none", "weigh"])
+def test_more_bins_than_answers_keep_the_best_that_lie_apart(generator: Generator, bin_fit: str) -> None:
+    options = QUICK.with_values(bin_fit=bin_fit, min_hamming=1, bins_per_answer=1)
     usual = generator.generate(SOURCES[1], "effect", options=options)
     chosen = generator.generate(SOURCES[1], "effect", options=options.with_values(bins_per_answer=3))
     assert len(chosen) == 3
@@ -146,7 +146,7 @@ def test_implausible_answers_are_left_out_and_counted_unless_all_are_wanted(
     shutil.copytree(tiny_bundle.exact, tmp_path / "strict")
     strict = load(attached(tmp_path / "strict", replace(fit.critic, floor=1.0)))
     options = QUICK.with_values(k=5)
-    everything = strict.generate(SOURCES[0], "effect", options=options.with_values(drop=False))
+    everything = strict.generate(SOURCES[0], "effect", options=options.with_values(show_doubtful=True))
     assert len(everything) == 5
     answers = strict.generate(SOURCES[0], "effect", options=options)
     assert [*answers.texts] == [text for text in everything.texts if text in answers.texts]
@@ -156,69 +156,6 @@ def test_implausible_answers_are_left_out_and_counted_unless_all_are_wanted(
     *_, streamed = strict.stream(SOURCES[0], "effect", options=options)
     assert isinstance(streamed, AnswerSet)
     assert streamed.remarks == answers.remarks
-
-
-def test_of_doubtful_answers_to_a_sensitive_source_none_is_shown(
-    tiny_bundle: TinyBundle, fit: Fit, tmp_path: Path
-) -> None:
-    shutil.copytree(tiny_bundle.exact, tmp_path / "strict")
-    strict = load(attached(tmp_path / "strict", replace(fit.critic, floor=1.0)))
-    assert not len(strict.generate("the baker was beaten up", "effect", options=QUICK))
-
-
-def test_scores_that_are_known_are_not_computed_again(
-    generator: Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = [Pair("effect", source, "the baker phoned a locksmith at home") for source in SOURCES]
-    judge = generator.judge
-    vectors = judge.vectors(text for pair in pairs for text in (pair.source, pair.target))
-    known = BundleLikelihoods(generator.models).score_pairs(pairs)
-    asked: list[str] = []
-    score_pairs = BundleLikelihoods.score_pairs
-
-    def noted(self: BundleLikelihoods, pairs: list[Pair], parts: list[str], *more: object) -> list[PairScores]:
-        asked.extend(parts)
-        return score_pairs(self, pairs, parts, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(BundleLikelihoods, "score_pairs", noted)
-    probabilities = judge.judge_scored(pairs, known, vectors)
-    assert asked == ["signed"]
-    assert probabilities == pytest.approx(judge(pairs), abs=1e-5)
-    assert asked == ["signed", *judge.critic.parts]
-
-
-def test_given_pairs_are_judged_by_every_score(tiny_bundle: TinyBundle, fit: Fit, tmp_path: Path) -> None:
-    """Other weights for pairs that somebody gives than for what is written; figures come from held-out folds."""
-    plain = load(tiny_bundle.exact)
-    examples = corpus_examples(tiny_bundle.run.parent / "corpus", plain.encoder, limit=50, seed=1)
-    features = ("relevance", "words")
-    both = fit_critic(examples, plain.models, plain.signer, features=features, thorough=THOROUGH_FEATURES)
-    assert [*both.critic.weights] == [*features]
-    assert [*both.critic.thorough] == [*THOROUGH_FEATURES]
-    right = {row.data: row.accuracy for row in both.measured if not row.relation}
-    assert right["corpus, thoroughly"] > right["corpus"]
-    shutil.copytree(tiny_bundle.exact, tmp_path / "bundle")
-    generator = load(attached(tmp_path / "bundle", both.critic))
-    pair = Pair("effect", SOURCES[0], "the baker phoned a locksmith at home")
-    (given,) = generator.plausibility(pair.source, pair.relation, [pair.target])
-    quick = replace(both.critic, thorough={})
-    assert given == pytest.approx(float(generator.judge.thorough([pair])[0]), abs=1e-5)
-    assert given != pytest.approx(float(generator.judge([pair])[0]), abs=1e-5)
-    alone = load(attached(tmp_path / "bundle", quick))
-    assert alone.plausibility(pair.source, pair.relation, [pair.target]) == pytest.approx(
-        alone.judge([pair]), abs=1e-5
-    )
-
-
-def test_only_targets_without_a_score_are_scored(generator: Generator) -> None:
-    pairs = [Pair("effect", source, "the baker phoned a locksmith at home") for source in SOURCES]
-    judge = generator.judge
-    vectors = judge.vectors(text for pair in pairs for text in (pair.source, pair.target))
-    far_too_good = [0.0, *[None] * (len(pairs) - 1)]
-    first, *others = judge.judge_written(pairs, far_too_good, vectors).tolist()
-    whole = judge(pairs).tolist()
-    assert others == pytest.approx(whole[1:], abs=1e-5)
-    assert first != pytest.approx(whole[0], abs=1e-5)
 
 
 def test_an_evaluation_judges_as_the_critic_does_alone(bundle: Path) -> None:
@@ -313,18 +250,15 @@ def test_figures_are_those_of_counting() -> None:
     assert (whole.questions, effect.relation) == (40, "effect")
 
 
-def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
+def test_the_command_line_fits_and_scores(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
     shutil.copytree(tiny_bundle.exact, tmp_path / "bundle")
     corpus = tiny_bundle.run.parent / "corpus"
-    trained = here("critic", "train", corpus, "--bundle", "bundle", "-o", "critic", "--limit", "20", "--json")
-    assert trained.returncode == 0, trained.stderr
-    assert {row["data"] for row in json.loads(trained.stdout)["measured"]} == {
-        "corpus",
-        "corpus, thoroughly",
-        "corpus, choosing",
-    }
-    attached = here("critic", "attach", "critic", "bundle")
-    assert attached.returncode == 0, attached.stderr
+    fitted = here("bundle", "fit-critic", "bundle", "--corpus", corpus, "--limit", "20", "--json")
+    assert fitted.returncode == 0, fitted.stderr
+    assert {row["data"] for row in json.loads(fitted.stdout)["measured"]} == {"corpus"}
+    again = here("bundle", "fit-critic", "bundle", "--corpus", corpus)
+    assert again.returncode == 1
+    assert "--force" in again.stderr
     rows = f"source\ttarget\n{SOURCES[0]}\tthe baker slept in the garden at home\n{SOURCES[0]}\tthe pilot slept\n"
     (tmp_path / "pairs.tsv").write_text(rows)
     scored = here("critic", "score", "-", "--bundle", "bundle", "--json", stdin=rows)
@@ -348,7 +282,7 @@ def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyB
     )
     assert kept.returncode == 0, kept.stderr
     assert "the baker slept" in kept.stdout
-    table = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--all")
+    table = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--show-doubtful")
     assert table.returncode == 0, table.stderr
     assert "critic" in table.stdout
 
@@ -356,9 +290,9 @@ def test_the_command_line_fits_scores_and_attaches(here: Run, tiny_bundle: TinyB
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("critic", "train", "-o", "critic"), 2, "nothing to fit"),
-        (("critic", "attach", "nowhere", "nowhere"), 1, "not a bundle"),
-        (("critic", "train", "-o", "critic", "--questions", "x.xml", "--features", "charm"), 2, "charm"),
+        (("bundle", "fit-critic", "bundle"), 2, "nothing to fit"),
+        (("bundle", "fit-critic", "nowhere", "--questions", "x.xml"), 1, "not a bundle"),
+        (("bundle", "fit-critic", "bundle", "--questions", "x.xml", "--features", "charm"), 2, "charm"),
     ],
 )
 def test_wrong_calls_say_what_to_do(here: Run, arguments: tuple[str, ...], code: int, message: str) -> None:

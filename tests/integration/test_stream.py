@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cod3s.decode.decode_config import DecodeConfig
+from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
 from cod3s.errors import Cod3sError, SentenceError
 from cod3s.records import Answer, AnswerMade, AnswerSet, SignaturesChosen, StageStarted
@@ -38,9 +38,9 @@ CASES = [
     (QUICK.with_values(per_bin=3, min_hamming=0), "cod3s", "near bins find the same texts, which are given once"),
     (QUICK.with_values(beam=1), "cod3s", "bins that have nothing new stay empty, and a remark counts them"),
     (QUICK.with_values(check=True), "cod3s", "only what is chosen is signed"),
-    (QUICK.with_values(faithful="weigh"), "cod3s", "the choice in a bin knows what others chose before"),
-    (QUICK.with_values(faithful="rerank"), "cod3s", "all candidates are signed before the choice"),
-    (QUICK.with_values(faithful="filter", faithful_within=1), "cod3s", "some bins lose all they have"),
+    (QUICK.with_values(bin_fit="weigh"), "cod3s", "the choice in a bin knows what others chose before"),
+    (QUICK.with_values(bin_fit="rerank"), "cod3s", "all candidates are signed before the choice"),
+    (QUICK.with_values(bin_fit="filter", bin_fit_within=1), "cod3s", "some bins lose all they have"),
     (QUICK.with_values(rerank_sentences="none", normalise="original"), "cod3s", "scores count the signature"),
     (QUICK.with_values(search="sample"), "cod3s", "samples are drawn all at once"),
     (QUICK.with_values(search="sample", k=2, signature_search="exact"), "cod3s", "exact signatures"),
