@@ -28,7 +28,7 @@ def sign(
     input: Annotated[Path | None, typer.Option("--input", "-i", help="A file of sentences; - for stdin.")] = None,
     column: ColumnOption = None,
     bits: CodeBitsOption = None,
-    encoder: EncoderOption = "fast",
+    encoder: EncoderOption = "static",
     code: CodeOption = "random",
     seed: SeedOption = SEED,
     json: JsonOption = False,

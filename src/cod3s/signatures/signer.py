@@ -35,7 +35,7 @@ class Signed:
 def sign(
     sentences: Sequence[str],
     *,
-    encoder: Encoder | str = "fast",
+    encoder: Encoder | str = "static",
     code: Code | None = None,
     bits: int = BITS,
     seed: int = SEED,

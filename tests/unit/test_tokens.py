@@ -18,22 +18,18 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("tokens", "names", "written", "reason"),
-    [
+def test_signatures_are_written_in_groups() -> None:
+    cases: list[tuple[SignatureTokens, list[str] | int, list[str], str]] = [
         (SignatureTokens(4, 1), ["<0>", "<1>"], ["<0>", "<1>", "<1>", "<0>"], "the paper: two tokens"),
         (SignatureTokens(4, 4), 16, ["<0110>"], "the paper's ablation: one token a signature"),
         (SignatureTokens(4, 2), 4, ["<01>", "<10>"], "in between, shared over positions"),
         (SignatureTokens(4, 2, positional=True), 8, ["<0:01>", "<1:10>"], "in between, one set a position"),
         (SignatureTokens(4, 3, positional=True), 10, ["<0:011>", "<1:0>"], "the last group takes the rest"),
         (SignatureTokens(4, 3), 10, ["<011>", "<0>"], "the rest has tokens of its own length"),
-    ],
-)
-def test_signatures_are_written_in_groups(
-    tokens: SignatureTokens, names: list[str] | int, written: list[str], reason: str
-) -> None:
-    assert tokens.split("0110") == written, reason
-    assert (tokens.names() if isinstance(names, list) else len(tokens.names())) == names, reason
+    ]
+    for tokens, names, written, reason in cases:
+        assert tokens.split("0110") == written, reason
+        assert (tokens.names() if isinstance(names, list) else len(tokens.names())) == names, reason
 
 
 @given(st.data())
@@ -46,16 +42,13 @@ def test_joining_gives_back_the_signature(data: st.DataObject) -> None:
     assert set(tokens.split(signature)) <= set(tokens.names())
 
 
-@pytest.mark.parametrize("bad", [[], ["<0:01>"], ["<1:10>", "<0:01>"], ["<0:01>", "the"], ["<0:01>", "<1:1>"]])
-def test_tokens_that_write_no_signature_are_a_clear_error(bad: list[str]) -> None:
-    with pytest.raises(SignatureError):
-        SignatureTokens(4, 2, positional=True).join(bad)
-
-
-@pytest.mark.parametrize(("bits", "width"), [(16, 0), (16, 17), (32, 17), (0, 1)])
-def test_impossible_groups_are_a_clear_error(bits: int, width: int) -> None:
-    with pytest.raises(SignatureError):
-        SignatureTokens(bits, width)
+def test_impossible_groups_and_tokens_that_write_no_signature_are_clear_errors() -> None:
+    for bad in ([], ["<0:01>"], ["<1:10>", "<0:01>"], ["<0:01>", "the"], ["<0:01>", "<1:1>"]):
+        with pytest.raises(SignatureError):
+            SignatureTokens(4, 2, positional=True).join(bad)
+    for bits, width in [(16, 0), (16, 17), (32, 17), (0, 1)]:
+        with pytest.raises(SignatureError):
+            SignatureTokens(bits, width)
 
 
 def test_text_survives_the_vocabulary_and_other_tokens_are_left_out(pieces: Path) -> None:

@@ -37,21 +37,15 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
     return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
 
 
-def test_vectors_are_unit_float32_in_the_order_given(encoder: Encoder) -> None:
+def test_every_encoder_gives_unit_vectors_that_are_near_for_paraphrases(encoder: Encoder) -> None:
     vectors = encoder.encode(SENTENCES)
     assert vectors.shape == (len(SENTENCES), encoder.dim)
     assert vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
     alone = np.concatenate([encoder.encode([sentence]) for sentence in SENTENCES])
     assert (vectors * alone).sum(axis=1) == pytest.approx(1, abs=2e-3 if "int8" in encoder.id else 1e-5)
-
-
-def test_paraphrases_are_nearer_than_strangers(encoder: Encoder) -> None:
     a, b, c = encoder.encode(["He lost his keys.", "He could not find his keys.", "Snow fell on the hills."])
     assert a @ b > a @ c + 0.2
-
-
-def test_no_sentences_give_no_vectors(encoder: Encoder) -> None:
     assert encoder.encode([]).shape == (0, encoder.dim)
 
 
@@ -137,14 +131,16 @@ def test_a_damaged_conversion_in_the_cache_is_made_again(
     assert again == pytest.approx(fast.encode(SENTENCES[:2]), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [("sbrt", "'sbert'"), ("fsat", "'fast'"), ("word2vec", "choose one of"), ("", "choose one of")],
-)
-def test_an_unknown_encoder_suggests_the_nearest(name: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        load_encoder(name)
-    assert hint in caught.value.hint
+def test_an_unknown_encoder_suggests_the_nearest() -> None:
+    for name, hint in [
+        ("sbrt", "'sbert'"),
+        ("fsat", "'fast'"),
+        ("word2vec", "choose one of"),
+        ("", "choose one of"),
+    ]:
+        with pytest.raises(UsageError) as caught:
+            load_encoder(name)
+        assert hint in caught.value.hint
 
 
 def test_a_model_that_is_nowhere_is_a_clear_error(cod3s: Run) -> None:
@@ -196,34 +192,29 @@ def test_a_model_of_ones_own_runs_the_same_on_both_backends(tiny_model: Path) ->
     assert own.id.split("@")[1] == reference.id.split("@")[1]
 
 
-@pytest.mark.parametrize(
-    ("pooling", "known"),
-    [
-        ({"pooling_mode_cls_token": True}, False),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
-        ({"pooling_mode": "cls"}, False),  # as sentence-transformers writes it since version 6
-        ({"pooling_mode": ["mean", "max"]}, False),
-        ({"pooling_mode": "mean"}, True),
-    ],
-)
-def test_a_recipe_that_the_fast_backend_lacks_is_refused(
-    pooling: dict[str, object], known: bool, tiny_model: Path, tmp_path: Path
-) -> None:
-    load_encoder(f"fast:{tiny_model}")  # so that a conversion of the same weights is in the cache
-    folder = tmp_path / "cls"
+POOLINGS: list[tuple[dict[str, object], bool]] = [
+    ({"pooling_mode_cls_token": True}, False),
+    ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, True),
+    ({"pooling_mode": "cls"}, False),  # as sentence-transformers writes it since version 6
+    ({"pooling_mode": ["mean", "max"]}, False),
+    ({"pooling_mode": "mean"}, True),
+]
+
+
+def test_a_recipe_that_the_fast_backend_lacks_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    dim = load_encoder(f"fast:{tiny_model}").dim  # so that a conversion of the same weights is in the cache
+    folder = tmp_path / "pooled"
     shutil.copytree(tiny_model, folder)
     (folder / "1_Pooling").mkdir()
-    modules = [
-        {"type": "sentence_transformers.models.Transformer"},
-        {"type": "sentence_transformers.models.Pooling"},
-    ]
+    modules = [{"type": f"sentence_transformers.models.{name}"} for name in ("Transformer", "Pooling")]
     (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    if known:
-        assert load_encoder(f"fast:{folder}").dim == load_encoder(f"fast:{tiny_model}").dim
-    else:
-        with pytest.raises(EncoderError, match="pools by the mean"):
-            load_encoder(f"fast:{folder}")
+    for pooling, is_known in POOLINGS:
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        if is_known:
+            assert load_encoder(f"fast:{folder}").dim == dim
+        else:
+            with pytest.raises(EncoderError, match="pools by the mean"):
+                load_encoder(f"fast:{folder}")
 
 
 def test_the_same_weights_with_other_settings_are_converted_anew(tiny_model: Path, tmp_path: Path) -> None:
@@ -250,16 +241,13 @@ def test_damaged_or_pickled_weights_are_refused(tiny_model: Path, tmp_path: Path
 ALL_OF_AVX512 = "avx512f avx512dq avx512cd avx512bw avx512vl"
 
 
-@pytest.mark.parametrize(
-    ("vendor", "flags", "gains"),
-    [
+def test_only_amd_processors_with_all_of_avx512_are_told_to_use_it() -> None:
+    for vendor, flags, gains in [
         ("AuthenticAMD", f"sse avx2 {ALL_OF_AVX512}", True),
         ("AuthenticAMD", "sse avx2 avx512f", False),  # the engine would refuse to start
         ("AuthenticAMD", "sse avx2", False),
         ("GenuineIntel", f"sse avx2 {ALL_OF_AVX512}", False),  # not measured: left to the engine
         ("", "", False),
-    ],
-)
-def test_only_amd_processors_with_all_of_avx512_are_told_to_use_it(vendor: str, flags: str, gains: bool) -> None:
-    processor = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\nbogomips\t: 5192"
-    assert gains_from_avx512(f"{processor}\n\n{processor}\n") is gains
+    ]:
+        processor = f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\nbogomips\t: 5192"
+        assert gains_from_avx512(f"{processor}\n\n{processor}\n") is gains

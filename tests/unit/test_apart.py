@@ -39,11 +39,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "signatures", "min_hamming", "k", "reason"), CASES)
-def test_the_rule_keeps(
-    wanted: list[int], signatures: tuple[str, ...], min_hamming: int, k: int | None, reason: str
-) -> None:
-    assert keep_apart(packed(*signatures), min_hamming, k).kept.tolist() == wanted, reason
+def test_the_rule_keeps_what_is_far_from_all_that_is_kept() -> None:
+    for wanted, signatures, min_hamming, k, reason in CASES:
+        assert keep_apart(packed(*signatures), min_hamming, k).kept.tolist() == wanted, reason
 
 
 def test_no_rows_give_no_rows() -> None:
@@ -138,11 +136,7 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("why", "signatures", "k", "t", "mode", "rows", "reached"), APART, ids=[why for why, *_ in APART]
-)
-def test_the_modes_keep(
-    why: str, signatures: list[str], k: int, t: int, mode: str, rows: tuple[int, ...], reached: int
-) -> None:
-    found = keep_apart(signatures, t, k, mode)
-    assert (tuple(found.kept), found.min_hamming) == (rows, reached)
+def test_each_mode_ends_with_its_rows_and_threshold() -> None:
+    for why, signatures, k, t, mode, rows, reached in APART:
+        found = keep_apart(signatures, t, k, mode)
+        assert (tuple(found.kept), found.min_hamming) == (rows, reached), why
