@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from cod3s.errors import Progress
@@ -13,6 +14,7 @@ from cod3s.errors import Progress
 _FIGURE = re.compile(r"[-–]?[\d.,]*\*?( .*)?$")
 _PIPE_COLUMNS = 200
 OPENING = "opening the model …"
+EVERY_SECONDS, LONG_SECONDS = 60, 15  # between lines of progress; of a stage that gets a line at its end
 _MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the terminal
 
 
@@ -94,10 +96,12 @@ def live_text(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress(label: str, total: int | None, unit: int = 1) -> Iterator[Progress]:
-    """A progress bar on stderr that counts in units of `unit` items; silent when stderr is not a terminal."""
+    """A progress bar on stderr that counts in units of `unit` items; lines for long work without a terminal."""
     with _bar() as bar:
         if bar is None:
-            yield lambda _done: None
+            lines = ProgressLines(label, total)
+            yield lambda done: lines.show(lines.done + done / unit)
+            lines.end()
         else:
             task = bar.add_task(label, total=total)
             yield lambda done: bar.advance(task, done / unit)
@@ -108,10 +112,43 @@ def training_progress() -> Iterator[Callable[[int, int, float, float], None]]:
     """The live line of a training run: called with step, last step, pairs per second and loss."""
     with _bar("{task.fields[rate]:.0f} pairs/s, loss {task.fields[loss]:.3f}") as bar:
         if bar is None:
-            yield lambda *_: None
+            lines = ProgressLines("training", None)
+            yield lambda step, last, rate, loss: lines.show(step, last, f", {rate:.0f} pairs/s, loss {loss:.3f}")
+            lines.end()
         else:
             task = bar.add_task("training", total=None, rate=0.0, loss=float("nan"))
             yield lambda step, last, rate, loss: bar.update(task, completed=step, total=last, rate=rate, loss=loss)
+
+
+class ProgressLines:
+    """Lines on stderr about long work that no bar shows: one every minute, and one at the end of its stage."""
+
+    def __init__(self, label: str, total: float | None) -> None:
+        self._label, self._total, self.done = label, total, 0.0
+        self._start = self._shown = monotonic()
+
+    def show(self, done: float, total: float | None = None, more: str = "") -> None:
+        """Note how much is done, and say it if a minute has passed since the last line."""
+        self.done, self._total, now = done, total or self._total, monotonic()
+        if now - self._shown >= EVERY_SECONDS:
+            self._shown = now
+            left = ""
+            if self._total and done:
+                left = f" of {self._total:.0f}, {_duration((now - self._start) * (self._total / done - 1))} left"
+            say(f"{self._label}: {done:.0f}{left}{more}")
+
+    def end(self) -> None:
+        """Say how long a stage took; quick ones are not worth a line."""
+        seconds = monotonic() - self._start
+        if seconds >= LONG_SECONDS:
+            say(f"{self._label}: done in {_duration(seconds)}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 @contextmanager
