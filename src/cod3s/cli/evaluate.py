@@ -196,14 +196,16 @@ def require_evaluation() -> None:
 
 
 def print_tables(tables: "list[Table]", line: str) -> None:
-    """Print a report's tables; a star marks what the report sets in bold, and the settings come last."""
-    for number, table in enumerate(tables, 1):
+    """Print a report's tables; below the last one, what stars and daggers mean, and the settings."""
+    from cod3s.evaluate.tables import OWN_GRADES
+
+    for table in tables:
         rows = [[cell.text + "*" * cell.strong for cell in row] for row in table.rows]
-        starred = any(cell.strong for row in table.rows for cell in row)
-        notes = [f"* {table.bold}"] if starred else []
-        print_table(
-            table.title, table.columns, rows, "\n".join([*notes, *([line] if number == len(tables) else [])])
-        )
+        print_table(table.title, table.columns, rows)
+    cells = [(table, cell) for table in tables for row in table.rows for cell in row]
+    notes = dict.fromkeys(f"* {table.bold}" for table, cell in cells if cell.strong)
+    notes |= dict.fromkeys(OWN_GRADES for _, cell in cells if cell.text.endswith("†"))
+    typer.echo("\n".join([*notes, line]))
 
 
 def _parsed(options: Options, **kinds: type) -> Options:

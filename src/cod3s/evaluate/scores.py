@@ -53,6 +53,11 @@ class RelationValues:
         self.own_grades |= _own_grades(answers.settings, grader)
 
 
+def distinct_group(number: int) -> str:
+    """The group of distinct counts by the first, second … encoder."""
+    return "distinct" if number == 1 else f"distinct_encoder{number}"
+
+
 def grade_sets(sets: Iterable[AnswerSet], grader: Grader) -> None:
     """Encode and grade all that the scores of these sets need, together."""
     pairs = [
@@ -113,10 +118,7 @@ def _counts(answers: AnswerSet, grader: Grader, bars: Bars) -> Iterator[tuple[Co
     distances = [vectors.distances(statements) for vectors in grader.measures]
     for number, matrix in enumerate(distances, 1):
         for threshold in THRESHOLDS:
-            yield (
-                Column(numbered("distinct", number), f"{threshold:g}"),
-                float(len(distinct(matrix, threshold))),
-            )
+            yield Column(distinct_group(number), f"{threshold:g}"), float(len(distinct(matrix, threshold)))
     for scorer, by_relation in bars.items():
         scores = all_known([grader.score(pair, scorer) for pair in _pairs(answers, texts)])
         if answers.relation in by_relation and len(scores) == len(texts):

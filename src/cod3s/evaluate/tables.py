@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cod3s.evaluate.grading import numbered
 from cod3s.evaluate.paper import DISTINCT, DISTINCT_RELATION, DIVERSITY
-from cod3s.evaluate.scores import COUNTED, Column
+from cod3s.evaluate.scores import COUNTED, Column, distinct_group
 from cod3s.evaluate.summary import Figure, Interval, RelationScores, Summary
 from cod3s.metrics.inference import InferenceScores
 from cod3s.metrics.novelty import EQUIVALENCE_DISTANCE, PATIENCE
@@ -134,12 +135,11 @@ def distinct_table(summary: Summary, relation: str) -> Table:
     """Distinct answers among ten by threshold, by every encoder."""
     shown: Shown = []
     for number, encoder in enumerate(_encoders(summary), 1):
-        group = "distinct" if number == 1 else f"distinct{number}"
         for threshold in THRESHOLDS:
             # At 0, there are no duplicates, whatever the encoder.
             if number == 1 or threshold:
                 title = f"{threshold:g}" if number == 1 else f"{threshold:g} ({encoder})"
-                shown.append((Column(group, f"{threshold:g}"), title, "{:.2f}"))
+                shown.append((Column(distinct_group(number), f"{threshold:g}"), title, "{:.2f}"))
     published = {
         system: " / ".join(f"{counts[f'{threshold:g}']:.2f}" for threshold in THRESHOLDS)
         for system, counts in (DISTINCT if relation == DISTINCT_RELATION else {}).items()
@@ -300,7 +300,7 @@ def _figure_cell(scores: RelationScores, column: Column, form: str) -> Cell:
 
 def _by_encoder(summary: Summary, group: str, metric: str, title: str, form: str) -> Shown:
     return [
-        (Column(group, metric if number == 1 else f"{metric}{number}"), f"{title} ({encoder})", form)
+        (Column(group, numbered(metric, number)), f"{title} ({encoder})", form)
         for number, encoder in enumerate(_encoders(summary), 1)
     ]
 
