@@ -5,7 +5,8 @@ FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src ./src
-RUN python -m venv /opt/cod3s && /opt/cod3s/bin/pip install --no-cache-dir '.[serve]'
+COPY bundle ./bundle
+RUN python -m venv /opt/cod3s && /opt/cod3s/bin/pip install --no-cache-dir ./bundle '.[serve,write]'
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 cod3s

@@ -11,9 +11,12 @@ class Cod3sError(Exception):
     """An error that a user can fix: `message` says what happened and what was needed, `hint` what to do next."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, hint)
         self.message = message
         self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class UsageError(Cod3sError):

@@ -1,9 +1,10 @@
 """Find a bundle and open its parts."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from cod3s.bundle.checksums import require_weights
-from cod3s.bundle.facts import BundleFacts, is_bundle
+from cod3s.bundle.facts import BundleFacts
 from cod3s.bundle.hub import PREFIX, fetch_bundle
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
@@ -13,18 +14,18 @@ from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 
 def default_bundle() -> Path:
-    """The bundle that ships inside the package."""
-    folder = Path(__file__).parents[1] / "data" / "default_bundle"
-    if not is_bundle(folder):
+    """The bundle of the package `cod3s-bundle`."""
+    spec = find_spec("cod3s_bundle")
+    if spec is None or spec.origin is None:
         raise BundleError(
-            "this installation of cod3s has no bundle",
-            hint="give a bundle with --bundle FOLDER or cod3s.load(FOLDER); `cod3s bundle export` makes one",
+            "the default bundle is not installed",
+            hint="pip install 'cod3s[write]', or give a bundle with --bundle FOLDER or cod3s.load(FOLDER)",
         )
-    return folder
+    return Path(spec.origin).parent / "default"
 
 
 def find_bundle(address: str | Path | None = None) -> Path:
-    """The folder of a bundle: itself, one on the hub (`hf:USER/NAME@REVISION`), or the one in the package."""
+    """The folder of a bundle: itself, one on the hub (`hf:USER/NAME@REVISION`), or the default one."""
     if address is None:
         return default_bundle()
     if str(address).startswith(PREFIX):
