@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cod3s.ask import diversify, diversify_async
+    from cod3s.ask import DiversifyConfig, diversify, diversify_async, diversify_many, diversify_many_async
     from cod3s.bins import build_bins, open_bins
     from cod3s.corpus import PrepareConfig, prepare
     from cod3s.decode.config import DecodeConfig
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     # The same names for Python itself; a test compares the two lists.
     _NAMES = {
-        "cod3s.ask": ("diversify", "diversify_async"),
+        "cod3s.ask": ("DiversifyConfig", "diversify", "diversify_async", "diversify_many", "diversify_many_async"),
         "cod3s.bins": ("build_bins", "open_bins"),
         "cod3s.corpus": ("PrepareConfig", "prepare"),
         "cod3s.decode.config": ("DecodeConfig",),
@@ -59,6 +59,7 @@ __all__ = [
     "Cod3sError",
     "Code",
     "DecodeConfig",
+    "DiversifyConfig",
     "Generator",
     "PrepareConfig",
     "SignatureTokens",
@@ -68,6 +69,8 @@ __all__ = [
     "build_bins",
     "diversify",
     "diversify_async",
+    "diversify_many",
+    "diversify_many_async",
     "itq_code",
     "load",
     "load_encoder",

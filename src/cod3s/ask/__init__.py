@@ -9,6 +9,7 @@ from cod3s.ask.quality import Judge
 from cod3s.ask.replies import Reply, Tokens
 from cod3s.ask.server import CompletionServer, ServerError
 from cod3s.ask.session import Exchange, diversify, diversify_async
+from cod3s.ask.tables import ManyDiversified, RowAnswers, diversify_many, diversify_many_async
 
 __all__ = [
     "STRATEGIES",
@@ -19,13 +20,17 @@ __all__ = [
     "DiversifyConfig",
     "Exchange",
     "Judge",
+    "ManyDiversified",
     "Measured",
     "Meter",
     "ModelGenerator",
     "PipelineGenerator",
     "Reply",
+    "RowAnswers",
     "ServerError",
     "Tokens",
     "diversify",
     "diversify_async",
+    "diversify_many",
+    "diversify_many_async",
 ]

@@ -40,7 +40,7 @@ class Collection:
         self.strategies: list[str] = []
         self.coverage = Coverage(0, 0, 0, 0, 0)
         self.tokens: Tokens | None = None
-        self.stopped = "select_only" if config.select_only else ""
+        self.stopped = ""
 
     @property
     def calls(self) -> int:
@@ -92,8 +92,16 @@ class Collection:
             rows = self._usable()
             calls = [self._candidates[row].call for row in rows]
             self.coverage = replace(measure_coverage(self._packed[rows], calls, self._rule), calls=self.calls)
-        self.stopped = self.stopped or self._reason_to_stop()
         return self.coverage.bins - before
+
+    def decide(self) -> None:
+        """Decide whether to stop after what was added."""
+        if self.stopped != "limit":
+            self.stopped = self._reason_to_stop()
+
+    def forgive_failures(self) -> None:
+        """Count failures in a row from here: those of an earlier run do not end this one."""
+        self._failures_in_a_row = 0
 
     def add_tokens(self, tokens: Tokens | None) -> None:
         """Count the tokens of a call, or of a judge."""
@@ -116,7 +124,7 @@ class Collection:
             selection=selection,
             candidates=tuple(self._candidates),
             calls=self.calls,
-            stopped=self.stopped,
+            stopped=self.stopped or "select_only",
             coverage=self.coverage,
             before=self._measure(np.arange(min(self._config.k, len(self._candidates)))),
             after=self._measure(chosen),

@@ -91,7 +91,7 @@ class DiversifyConfig:
     total_cost: float | None = _limit(None, "Dollars in all; needs --price.", above=0)
     price: str = _limit("", "Dollars per million tokens as PROMPT,ANSWER, to state and to limit what calls cost.")
 
-    rows: int = _table(8, "Rows at the same time.", least=1, most=1000)
+    rows_at_once: int = _table(8, "Rows at the same time.", least=1, most=1000)
     part_size: int = _table(1000, "Rows per file of answers.", least=1)
     select_only: bool = _table(
         False, "Make no calls: choose again among the answers that the folder has.", flags=("--select-only",)

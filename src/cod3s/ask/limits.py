@@ -16,6 +16,7 @@ class Meter:
         self._next_start = 0.0
         self._under_way = 0
         self.calls = 0
+        self.is_used_up = False  # whether a call was refused
         self.tokens = Tokens()
 
     @property
@@ -26,6 +27,7 @@ class Meter:
     async def admit(self) -> bool:
         """Wait until the rate allows a call; False if the limits allow none. `settle` ends what this begins."""
         if not self._is_within_limits():
+            self.is_used_up = True
             return False
         self.calls += 1
         self._under_way += 1

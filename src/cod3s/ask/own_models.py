@@ -6,7 +6,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from cod3s.ask.prompts import PromptLike
+from cod3s.ask.prompts import PromptLike, read_prompt
 from cod3s.errors import Cod3sError, require
 
 _SEEDING = Lock()  # the random state belongs to the whole process; calls from threads take turns
@@ -74,7 +74,10 @@ class ModelGenerator(_Sampler):
             inputs = self.tokenizer(prompt, return_tensors="pt")
         else:
             inputs = self.tokenizer.apply_chat_template(
-                list(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
+                read_prompt(prompt).to_send(True),
+                add_generation_prompt=True,
+                return_tensors="pt",
+                return_dict=True,
             )
         inputs = inputs.to(self.model.device)
         extras = {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}

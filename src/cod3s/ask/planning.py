@@ -69,6 +69,10 @@ class Strategy:
         if structure is not None and traits.has_settings:
             self.settings["response_format"] = structure.response_format()
 
+    def called(self, name: str) -> "Strategy | None":
+        """The strategy of this name: itself, or one that it uses."""
+        return self if name == self.name else None
+
     def plan(self, prompt: Prompt, view: View) -> Call:
         """The next call."""
         return Call(self.name, prompt, self.settings)

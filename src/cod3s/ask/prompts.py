@@ -4,13 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from cod3s.errors import UsageError
 from cod3s.text import is_visible
 
 Message = Mapping[str, Any]
-PromptLike = str | Sequence[Message]
+PromptLike = Union["Prompt", str, Sequence[Message]]
 _FORM = '[{"role": "user", "content": "…"}]'
 
 
@@ -76,6 +76,8 @@ class Prompt:
 
 def read_prompt(prompt: PromptLike) -> Prompt:
     """The prompt in a text or in a list of messages; an error says what is wrong with it."""
+    if isinstance(prompt, Prompt):
+        return prompt
     if isinstance(prompt, str):
         if not is_visible(prompt):
             raise UsageError("the prompt is empty", hint="give a text with at least one visible character")

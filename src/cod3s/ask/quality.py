@@ -5,9 +5,12 @@ Scores are weighed against difference by `cod3s.select`, whose formula is in doc
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from cod3s.ask.replies import Tokens
@@ -15,8 +18,11 @@ from cod3s.ask.running import call
 from cod3s.ask.server import CompletionServer
 from cod3s.errors import Cod3sError, UsageError
 
-Score = Callable[[str, Any], "float | tuple[float, Tokens] | Awaitable[float]"]
-"""A function of the prompt and an answer (the record if there is a schema): higher is better."""
+Score = Callable[[str, Any], Any]
+"""A function of the prompt and an answer (the record if there is a schema) to a number: higher is better.
+
+It may be a coroutine function, and may return the number with the Tokens that it took.
+"""
 
 JUDGE_PROMPT = (
     "Rate how good the answer to the request is, from 0 (useless or wrong) to 10 (excellent). "
@@ -33,6 +39,15 @@ class Scored:
     value: float | None
     reason: str = ""
     tokens: Tokens | None = None
+
+
+def name_of(score: Score) -> str:
+    """The name of a score function, by which a later run knows its scores."""
+    name = (
+        getattr(score, "name", None)
+        or f"{score.__module__}:{getattr(score, '__qualname__', type(score).__qualname__)}"
+    )
+    return str(name)
 
 
 async def score_answers(score: Score, prompt: str, answers: Sequence[Any]) -> list[Scored]:
@@ -53,12 +68,33 @@ async def _score(score: Score, prompt: str, answer: Any) -> Scored:
     return Scored(number, tokens=tokens) if isfinite(number) else Scored(None, f"the score is {number}", tokens)
 
 
+def load_score(entry: str) -> Score:
+    """The function that `module:function` names; modules in the current folder count, too."""
+    module, _, function = entry.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        score: Score = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"the score {entry!r} cannot be loaded: {error}",
+            hint="name critic, judge, or a function as module:function",
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return score
+
+
 @dataclass(frozen=True)
 class Judge:
     """A score from 0 to 1: a model is asked to rate the answer from 0 to 10."""
 
     server: CompletionServer
     prompt: str = JUDGE_PROMPT
+
+    @property
+    def name(self) -> str:
+        """Tells the scores of this judge from others."""
+        return f"judge:{self.server.model}:{self.prompt}"
 
     def __post_init__(self) -> None:
         if "{answer}" not in self.prompt:

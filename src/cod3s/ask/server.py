@@ -76,10 +76,10 @@ class CompletionServer:
     retries: int = option(3, "Retries of a call that failed for the moment.", least=0, panel="Server")
     with_scores: bool = False
     key: str | None = field(default=None, repr=False)
-    _numbers: Iterator[int] = field(default_factory=count, repr=False, compare=False)
-    _habits: _Habits = field(default_factory=_Habits, repr=False, compare=False)
+    _numbers: Iterator[int] = field(default_factory=count, init=False, repr=False, compare=False)
+    _habits: _Habits = field(default_factory=_Habits, init=False, repr=False, compare=False)
     _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = field(
-        default_factory=WeakKeyDictionary, repr=False, compare=False
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from cod3s.ask.diversified import Candidate, Diversified
 from cod3s.ask.limits import Meter
 from cod3s.ask.planning import Call, View
 from cod3s.ask.prompts import Prompt, PromptLike, read_prompt
-from cod3s.ask.quality import Score, score_answers
+from cod3s.ask.quality import Score, name_of, score_answers
 from cod3s.ask.replies import Reply, failed_reply, read_reply
 from cod3s.ask.running import call as call_function
 from cod3s.ask.running import run
@@ -34,9 +34,10 @@ class Exchange:
     repair: bool = False
     scores: tuple[float | None, ...] | None = None  # of each answer; None if no score function was used
     unscored: tuple[str, ...] = ()  # why answers have no score
+    scorer: str = ""  # the name of the score function
 
 
-Record = Callable[[Exchange], None]
+Record = Callable[[Exchange], Any]
 """Called with every exchange as soon as its reply is there."""
 
 
@@ -72,7 +73,7 @@ def diversify(
         watch=watch,
         **options,
     )
-    return run(work, generate)
+    return run(work, generate, getattr(score, "server", None))
 
 
 async def diversify_async(
@@ -101,10 +102,9 @@ async def diversify_async(
     session = Session(
         generate, read_prompt(prompt), config, read_structure(schema, config.compare), score, unlike, like
     )
-    for exchange in earlier:
-        await session.replay(exchange)
     meter = meter or Meter(config)
-    while calls := session.plan():
+    await session.replay(earlier, meter)
+    while calls := session.plan(config.concurrency):
         made = await asyncio.gather(*(session.make(call, number, meter, record) for number, call in calls))
         for (_, call), new in zip(calls, made, strict=True):
             session.add(call, new)
@@ -129,17 +129,18 @@ class Session:
         self._generate, self._prompt, self._config = generate, prompt, config
         self._structure, self._score = structure, score
         self._strategy = open_strategy(config, generate, structure)
+        self._scorer = "" if score is None else name_of(score)
         self._repairs: list[Call] = []
         self._next_call = 0
         self.collection = Collection(config, unlike, like)
 
-    def plan(self) -> list[tuple[int, Call]]:
-        """Up to `concurrency` numbered calls within the budget; none when it is time to stop."""
-        if self.collection.stopped:
+    def plan(self, most: int) -> list[tuple[int, Call]]:
+        """Up to `most` numbered calls within the budget; none when it is time to stop."""
+        if self.collection.stopped or self._config.select_only:
             return []
         view = View(self.collection.kept(), self.collection.distances)
         calls = []
-        for _ in range(min(self._config.concurrency, self.collection.left)):
+        for _ in range(min(most, self.collection.left)):
             call = self._repairs.pop(0) if self._repairs else self._strategy.plan(self._prompt, view)
             calls.append((self._next_call, call))
             self._next_call += 1
@@ -161,25 +162,36 @@ class Session:
             record(exchange)
         return exchange
 
-    async def replay(self, exchange: Exchange) -> None:
-        """Add an exchange from an earlier run; answers that were not scored are scored now."""
-        self._next_call = max(self._next_call, exchange.call + 1)
-        call = Call(exchange.strategy, self._prompt, preparation=exchange.preparation, repair=True)
-        if self._score is None:
-            exchange = replace(exchange, scores=None)
-        elif exchange.scores is None and not exchange.reply.failure and not exchange.preparation:
-            exchange = await self._scored(exchange, call, Meter())
-        self.add(call, exchange)
+    async def replay(self, exchanges: Sequence[Exchange], meter: Meter) -> None:
+        """Add the exchanges of earlier runs; answers that this score function has not scored are scored now."""
+        for exchange in exchanges:
+            self._next_call = max(self._next_call, exchange.call + 1)
+            call = Call(exchange.strategy, self._prompt, preparation=exchange.preparation, repair=True)
+            if self._score is None:
+                replayed = replace(exchange, scores=None, unscored=())
+            elif exchange.scorer != self._scorer and not exchange.preparation:
+                replayed = await self._scored(replace(exchange, scores=None), call, meter)
+            else:
+                replayed = exchange
+            self._add(call, replayed)
+        if exchanges:
+            self.collection.forgive_failures()
+            self.collection.decide()
 
     def add(self, call: Call, exchange: Exchange | None) -> None:
         """Add what a call brought to the collection, and let the strategy learn from it."""
         if exchange is None:
             self.collection.stopped = self.collection.stopped or "limit"
             return
+        self._add(call, exchange)
+        self.collection.decide()
+
+    def _add(self, call: Call, exchange: Exchange) -> None:
         reply = exchange.reply
         candidates: list[Candidate] = []
+        strategy = self._strategy.called(call.strategy)
         if call.preparation and not reply.failure:
-            if not self._strategy.prepare(reply.texts[0]):
+            if strategy is not None and not strategy.prepare(reply.texts[0]):
                 reply = replace(reply, failure=f"the model did not list what {call.strategy!r} needs")
         elif not reply.failure:
             candidates, invalid = self._read(call, exchange)
@@ -189,7 +201,8 @@ class Session:
                 reply = replace(reply, failure=_no_answers(reply, invalid))
         new_bins = self.collection.add(reply, candidates, call.strategy, exchange.unscored)
         texts = () if reply.failure else reply.texts
-        self._strategy.learn(call, texts, new_bins, reply.tokens.total if reply.tokens else 0)
+        if strategy is not None:
+            self._strategy.learn(call, texts, new_bins, reply.tokens.total if reply.tokens else 0)
 
     def conclude(self) -> Diversified:
         """Choose k of everything that was collected."""
@@ -211,9 +224,13 @@ class Session:
         """The answers in a reply, and the first that is invalid."""
         candidates: list[Candidate] = []
         invalid = None
+        # An earlier run may have used another strategy, which knows how its replies are read.
+        reader = self._strategy.called(call.strategy) or open_strategy(
+            self._config.with_values(strategy=call.strategy), self._generate, self._structure
+        )
         for text, own_score in zip(exchange.reply.texts, exchange.reply.scores, strict=True):
             try:
-                answers = self._strategy.read(call, text)
+                answers = reader.read(call, text)
             except InvalidAnswerError as error:
                 answers, invalid = [], invalid or _Invalid(text, str(error))
             for answer, probability in answers:
@@ -247,6 +264,7 @@ class Session:
             reply=replace(exchange.reply, tokens=tokens),
             scores=tuple(item.value for item in scored),
             unscored=tuple(item.reason for item in scored if item.value is None),
+            scorer=self._scorer,
         )
 
     def _repair(self, call: Call, invalid: "_Invalid") -> Call:

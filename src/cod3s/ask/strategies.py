@@ -129,8 +129,8 @@ class Auto(Strategy):
             name = max(self._gains, key=lambda name: self._gains[name])
         return self._strategies[name].plan(prompt, view)
 
-    def read(self, call: Call, text: str) -> Answers:
-        return self._strategies[call.strategy].read(call, text)
+    def called(self, name: str) -> Strategy | None:
+        return self._strategies.get(name)
 
     def learn(self, call: Call, texts: Sequence[str], new_bins: int, tokens: int) -> None:
         name, gain = call.strategy, new_bins / max(tokens, 1)
