@@ -158,7 +158,9 @@ def test_rows_are_asked_side_by_side_without_blocking_the_loop(static: Encoder) 
         return ANSWERS[0]
 
     rows = [f"prompt {number}" for number in range(9)]
-    asyncio.run(cod3s.diversify_many_async(generate, rows, 1, config=DiversifyConfig(rows_at_once=3), encoder=static))
+    asyncio.run(
+        cod3s.diversify_many_async(generate, rows, 1, config=DiversifyConfig(rows_at_once=3), encoder=static)
+    )
     assert most == 3
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from cod3s.ask.prompts import Prompt, read_prompt
 from cod3s.errors import Cod3sError, FileFormatError, UsageError, did_you_mean, require
-from cod3s.io.disk import display_name, open_text, read_json
-from cod3s.io.tables import Table, guessed_kind, kind_of
+from cod3s.io.disk import read_json
+from cod3s.io.tables import open_table
 
 MESSAGES, PROMPT, ID = "messages", "prompt", "id"
 
@@ -53,15 +53,7 @@ def open_records(path: Path) -> Iterator[Iterator[Mapping[str, Any]]]:
     if path.is_dir():
         yield _dataset_records(path)
         return
-    if path.suffix == ".parquet":
-        parquet = require("pyarrow.parquet", "corpus")
-        with parquet.ParquetFile(path) as file:
-            yield (record for batch in file.iter_batches(1024) for record in batch.to_pylist())
-        return
-    with open_text(path) as stream:
-        first = next(stream, "")
-        kind = kind_of(path) or guessed_kind(first)
-        table = Table((line for part in ([first], stream) for line in part if line), display_name(path), kind)
+    with open_table(path) as table:
         if table.header:
             yield (dict(zip(table.header, row.record, strict=True)) for row in table)
         else:

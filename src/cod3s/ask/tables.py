@@ -5,7 +5,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -241,39 +240,43 @@ class _TableRun:
     async def run(self, rows: Iterable[TableRow]) -> ManyDiversified:
         pending: set[asyncio.Task[None]] = set()
         try:
-            for part in self._parts(rows):
-                self._seen.add(part.number)
-                if self._is_complete(part):
-                    continue
-                self._open[part.number] = part
-                for row in part.rows:
-                    while len(pending) >= self._config.rows_at_once:
-                        _, pending = await _wait(pending, asyncio.FIRST_COMPLETED)
-                    if self._stopped:
-                        break
-                    pending.add(asyncio.create_task(self._answer_row(part, row)))
+            for part, row in self._waiting(rows):
+                while len(pending) >= self._config.rows_at_once:
+                    pending = await _wait_for_any(pending)
                 if self._stopped:
                     break
+                pending.add(asyncio.create_task(self._answer_row(part, row)))
             while pending:
-                _, pending = await _wait(pending, asyncio.FIRST_COMPLETED)
+                pending = await _wait_for_any(pending)
         finally:
             for task in pending:
                 task.cancel()
-            for task in pending:
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
+            await asyncio.gather(*pending, return_exceptions=True)
             for part in [*self._open.values()]:  # what there is of parts that were cut short
                 self._close(part)
         report = sum_up(self._reports)
         if self._journal.folder is not None:
-            if not self._stopped:  # the table had more rows before
-                for file in self._journal.folder.glob("part-*.jsonl"):
-                    if file.name not in {_part_name(number) for number in self._seen}:
-                        file.unlink()
-            cost = cost_of(report.tokens, self._config.prices) if self._config.prices else None
-            write_json(self._journal.folder / REPORT, {**asdict(report), "cost": cost, "cut_short": self._stopped})
+            self._finish_folder(self._journal.folder, report)
         self._rows.sort(key=lambda answers: answers.row)
         return ManyDiversified(tuple(self._rows), report, self._meter.calls, self._stopped)
+
+    def _waiting(self, rows: Iterable[TableRow]) -> Iterator[tuple[_Part, TableRow]]:
+        """The rows of all parts that are not complete."""
+        for part in self._parts(rows):
+            self._seen.add(part.number)
+            if not self._is_complete(part):
+                self._open[part.number] = part
+                yield from ((part, row) for row in part.rows)
+
+    def _finish_folder(self, folder: Path, report: Report) -> None:
+        """Write the report, and remove parts of rows that left the table."""
+        if not self._stopped:
+            names = {_part_name(number) for number in self._seen}
+            for file in folder.glob("part-*.jsonl"):
+                if file.name not in names:
+                    file.unlink()
+        cost = cost_of(report.tokens, self._config.prices) if self._config.prices else None
+        write_json(folder / REPORT, {**asdict(report), "cost": cost, "cut_short": self._stopped})
 
     def _parts(self, rows: Iterable[TableRow]) -> Iterator[_Part]:
         for number, group in groupby(rows, lambda row: row.number // self._config.part_size):
@@ -346,9 +349,9 @@ def _part_name(number: int) -> str:
     return f"part-{number:05d}.jsonl"
 
 
-async def _wait(tasks: set[asyncio.Task[None]], when: str) -> tuple[set[Any], set[Any]]:
-    """`asyncio.wait`, but an error of a task ends the run."""
-    done, pending = await asyncio.wait(tasks, return_when=when)
+async def _wait_for_any(tasks: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """The tasks that are left when some are done; an error of a task ends the run."""
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
-    return done, pending
+    return pending
