@@ -489,3 +489,9 @@ def test_the_estimate_of_unseen_bins_is_near_the_truth() -> None:
         coverage = measure_coverage(numbers.astype(np.uint8)[:, None], range(100), 0)
         errors.append(coverage.unseen - (100 - len(set(numbers.tolist()))))
     assert abs(np.mean(errors)) < 5
+
+
+def test_every_public_name_of_the_room_loads() -> None:
+    from cod3s import ask
+
+    assert all(getattr(ask, name) for name in ask.__all__)

@@ -14,7 +14,7 @@ from cod3s.ask.replies import Reply, Tokens
 from cod3s.ask.structure import Structure
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
-from cod3s.selection import AUTO, Selection, default_min_hamming, select
+from cod3s.selection import AUTO, Selection, check_method, default_min_hamming, select
 from cod3s.signatures import Packed, hamming, keep_apart, pack
 from cod3s.signatures.signer import open_signer
 
@@ -26,6 +26,7 @@ class Collection:
 
     def __init__(self, config: DiversifyConfig, unlike: Sequence[str], like: Sequence[str]) -> None:
         self._config = config
+        check_method(config.method)
         bits = config.bits
         self._rule = default_min_hamming(bits) if config.min_hamming is None else config.min_hamming
         self._signer = open_signer(config.encoder, bits, config.seed)

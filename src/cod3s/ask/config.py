@@ -4,10 +4,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from cod3s.encode import Encoder
 from cod3s.errors import UsageError
 from cod3s.options import check_options, option, seed_option, with_values
-from cod3s.selection import AUTO, BITS, check_method
 
 STRATEGIES = {
     "auto": "resample while that brings new answers, then try others and use whichever brings the most per token",
@@ -68,12 +66,14 @@ class DiversifyConfig:
     turns: int = _strategy(1, "verbalized: replies per conversation, each asked to go on.", least=1, most=20)
     personas: tuple[str, ...] = ()  # for the strategy `persona`; by default those in `strategies`
 
-    method: str = _choice(AUTO, "How the k answers are chosen, as in `cod3s select`.")
+    method: str = _choice("auto", "How the k answers are chosen, as in `cod3s select`.")
     min_hamming: int | None = _choice(
         None, "Answers within this many bits count as the same; by default, a quarter of --bits.", least=0
     )
-    bits: int = _choice(BITS, "Bits per signature.", least=1, most=256, flags=("--bits", "-b"))
-    encoder: Encoder | str = _choice(  # noqa: RUF009 - no encoder changes
+    bits: int = _choice(
+        128, "Bits per signature, as in `cod3s select`.", least=1, most=256, flags=("--bits", "-b")
+    )
+    encoder: Any = _choice(  # noqa: RUF009 - an Encoder, which does not change, or its name
         "static",
         "static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER.",
         flags=("--encoder", "-e"),
@@ -99,7 +99,6 @@ class DiversifyConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_method(self.method)
         if self.total_cost is not None and self.prices is None:
             raise UsageError("a limit in dollars needs the price of a token", hint="--price 0.15,0.60")
         if self.score_weight is not None and self.score_weight >= 1:

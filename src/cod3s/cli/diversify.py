@@ -349,15 +349,11 @@ def _open_score(
 
 def _critic(relation: str, bundle: Path | None) -> "Score":
     """How plausible an answer is, by the critic of a bundle."""
-    from cod3s.decode.pair_likelihoods import Pair
-    from cod3s.decode.request import check_source
-
     generator = cod3s.load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge.thorough
 
     def critic(prompt: str, answer: Any) -> float:
-        return float(judge([Pair(relation, check_source(prompt), check_source(str(answer)))])[0])
+        return generator.plausibility(prompt, relation, [str(answer)])[0]
 
     return critic
 
