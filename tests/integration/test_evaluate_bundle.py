@@ -119,7 +119,7 @@ def test_time_that_runs_out_leaves_a_report_that_the_same_command_continues(
     assert monotonic() - start < 60, "one block is answered, whatever the limit"
     record = json.loads(stopped.stdout)
     answered, left = record["data"]["items"]["effect"], record["data"]["unanswered"]
-    assert 4 <= answered < len(rows) == answered + left
+    assert 1 <= answered < len(rows) == answered + left
     assert record["systems"]["s2s"]["effect"]["answers"]["sets"] == answered
     assert f"time ran out: {left} of {len(rows)} sources are left out" in stopped.stderr
     assert "time ran out" in (tmp_path / "report" / "report.md").read_text()

@@ -1,5 +1,6 @@
 """The STS table: readers, rank correlation, codes on equal terms."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.evaluate.sts import ScoredPair, StsData, plot_sts, read_sts, spearman, sts_rows
+from conftest import Run
 
 PAIRS = [
     ("A boy feeds the ducks.", "A child is feeding ducks.", 4.6),
@@ -30,65 +32,39 @@ def comma_form(pairs: list[tuple[str, str, float]]) -> str:
     return "".join(f'"{a}","{b}",{s}\n' for a, b, s in pairs)
 
 
-@pytest.mark.parametrize("form", [tab_form, comma_form])
-def test_both_forms_give_the_same_pairs(form: object, tmp_path: Path) -> None:
+def read(path: Path, content: str) -> StsData:
+    path.write_text(content, encoding="utf-8")
+    return read_sts(path)
+
+
+def test_all_forms_give_the_same_pairs(tmp_path: Path) -> None:
     path = tmp_path / "sts.csv"  # the tab-separated release is called .csv too
-    path.write_text(form(PAIRS), encoding="utf-8")  # type: ignore[operator]
-    assert read_sts(path) == DATA
+    assert read(path, tab_form(PAIRS)) == read(path, comma_form(PAIRS)) == DATA
+    assert read(path, tab_form(PAIRS).replace("\n", "\tlicense\tsource\n")) == DATA, "further columns are ignored"
+    quoted = read(path, tab_form([('"Stop, he said.', 'He said "stop".', 4.0), *PAIRS]))
+    assert quoted.pairs[0].a == '"Stop, he said.', "quotes are ordinary characters between tabs"
+    assert quoted.pairs[1:] == DATA.pairs
 
 
-def test_quotes_in_the_tab_form_are_ordinary_characters(tmp_path: Path) -> None:
-    path = tmp_path / "sts.tsv"
-    path.write_text(tab_form([('"Stop, he said.', 'He said "stop".', 4.0), *PAIRS]), encoding="utf-8")
-    data = read_sts(path)
-    assert data.pairs[0].a == '"Stop, he said.'
-    assert len(data.pairs) == 9
-
-
-def test_extra_columns_of_the_release_are_ignored(tmp_path: Path) -> None:
-    path = tmp_path / "sts.tsv"
-    path.write_text(tab_form(PAIRS).replace("\n", "\tlicence\tsource\n"), encoding="utf-8")
-    assert read_sts(path) == DATA
-
-
-def test_rows_that_do_not_parse_are_reported_with_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "sts.csv"
-    bad = 'sentence1,sentence2,score\n"only one cell"\n"a","b",nan\n" ","b",1\n\n'
-    path.write_text(bad + comma_form(PAIRS), encoding="utf-8")
-    data = read_sts(path)
+def test_rows_that_are_no_pairs_are_reported_with_their_line(tmp_path: Path) -> None:
+    bad = 'sentence1,sentence2,score\n"only one cell"\n"a","b",nan\n" ","b",1\n"\x07\x08","b",1\n'
+    data = read(tmp_path / "sts.csv", f'{bad}"{"a" * 11_000_000}","b",1\n\n{comma_form(PAIRS)}')
     assert data.pairs == DATA.pairs
-    assert [line for line, _ in data.rejected] == [1, 2, 3, 4]
+    assert [line for line, _ in data.rejected] == [1, 2, 3, 4, 5, 6]
     assert "'score' is not a score" in data.rejected[0][1]
+    for content in ("", "\n\n", "one line of prose\n", "a,b,1\n"):
+        with pytest.raises(FileFormatError, match="scored pairs"):
+            read(tmp_path / "sts.csv", content)
 
 
-def test_rows_with_nothing_to_see_or_too_much_to_hold_are_reported_too(tmp_path: Path) -> None:
-    path = tmp_path / "sts.csv"
-    bad = f'"\x07\x08","b",1\n"{"a" * 11_000_000}","b",1\n'
-    path.write_text(bad + comma_form(PAIRS), encoding="utf-8")
-    data = read_sts(path)
-    assert data.pairs == DATA.pairs
-    assert [line for line, _ in data.rejected] == [1, 2]
-
-
-@pytest.mark.parametrize("content", ["", "\n\n", "one line of prose\n", "a,b,1\n"])
-def test_a_file_without_two_pairs_is_a_clear_error(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "sts.csv"
-    path.write_text(content)
-    with pytest.raises(FileFormatError, match="scored pairs"):
-        read_sts(path)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "rho", "reason"),
-    [
+def test_spearman_shares_ranks_among_ties() -> None:
+    for a, b, rho, reason in (
         ([1, 2, 3], [10, 20, 30], 1.0, "same order"),
         ([1, 2, 3], [3, 2, 1], -1.0, "opposite order"),
         ([1, 2, 2, 3], [1, 2, 3, 4], 0.9486833, "a tie shares rank 2.5: 4.5 / sqrt(4.5 * 5)"),
         ([1, 1, 1], [1, 2, 3], 0.0, "all tied: no order to correlate"),
-    ],
-)
-def test_spearman_shares_ranks_among_ties(a: list[int], b: list[int], rho: float, reason: str) -> None:
-    assert spearman(np.array(a), np.array(b)) == pytest.approx(rho), reason
+    ):
+        assert spearman(np.array(a), np.array(b)) == pytest.approx(rho), reason
 
 
 def test_more_bits_come_nearer_to_the_cosine(static: Encoder) -> None:
@@ -113,15 +89,29 @@ def test_learned_codes_are_fitted_on_other_sentences_when_given(static: Encoder)
     assert [row.rho for row in own[1:]] != [row.rho for row in other[1:]]
 
 
-def test_an_unknown_code_is_a_clear_error(static: Encoder) -> None:
+def test_an_unknown_code_or_image_is_a_clear_error(static: Encoder, tmp_path: Path) -> None:
     with pytest.raises(Cod3sError, match="'mdian'"):
         sts_rows(DATA, static, bits=[8], codes=["mdian"])
+    with pytest.raises(Cod3sError, match=r"as \.gif"):
+        plot_sts([], tmp_path / "rho.gif", "")
 
 
 def test_the_plot_is_a_png(static: Encoder, tmp_path: Path) -> None:
     rows = sts_rows(DATA, static, bits=[4, 8], codes=["random", "median"], seeds=2)
     plot_sts(rows, tmp_path / "rho.png", "settings")
     assert (tmp_path / "rho.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_prints_the_record_that_others_parse(here: Run, tmp_path: Path) -> None:
+    (tmp_path / "sts.tsv").write_text(tab_form(PAIRS))
+    options = ("-e", "static", "--bits", "4,8", "--codes", "random,median")
+    done = here("sts", "sts.tsv", *options, "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert set(record) == {"settings", "rows"}
+    assert all({"encoder", "code", "bits", "rho", "sd"} <= row.keys() for row in record["rows"])
+    found = [(row["code"], row["bits"]) for row in record["rows"]]
+    assert found == [("cosine", None), ("random", 4), ("random", 8), ("median", 4), ("median", 8)]
 
 
 @pytest.mark.parametrize("name", ["sts-dev.tsv", "stsb-en-dev.csv"])

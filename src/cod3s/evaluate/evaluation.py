@@ -84,7 +84,8 @@ def evaluate(
             base = find_preset(config.preset or PAPER_PRESET)
             base = base.with_values(k=max(config.sets), seed=config.seed, show_doubtful=True)
             check_run(folder, folder / OUTPUTS, run_record(items, generator, base), force=force)
-            blocks = answered_blocks(generator, items.items, named, folder / OUTPUTS)
+            limited = config.max_minutes is not None
+            blocks = answered_blocks(generator, items.items, named, folder / OUTPUTS, limited=limited)
             guess = partial(guess_gold, generator, options=base)
         else:
             raise UsageError("there is nothing to evaluate", hint="give data to answer, or stored outputs")

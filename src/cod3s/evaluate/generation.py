@@ -24,8 +24,8 @@ from cod3s.io.disk import read_json, write_json
 from cod3s.records import AnswerSet
 
 RUN = "run.json"
-BLOCK = 4
-"""Sources of each relation that all systems answer before the next ones."""
+BLOCK, LIMITED_BLOCK = 8, 1
+"""Sources of each relation that all systems answer before the next ones; fewer where time is limited."""
 DEFAULT_SYSTEM = "cod3s"
 """What `cod3s generate` runs: with its options, unless a preset for every system is named."""
 DEFAULT_PRESET, PAPER_PRESET, QUICK_PRESET = "default", "paper", "quick"
@@ -133,11 +133,11 @@ def run_record(data: EvaluationData, generator: Generator, options: DecodeConfig
 
 
 def answered_blocks(
-    generator: Generator, items: Sequence[Item], systems: Sequence[Named], outputs: Path
+    generator: Generator, items: Sequence[Item], systems: Sequence[Named], outputs: Path, *, limited: bool = False
 ) -> Iterator[Block]:
     """The next items with every system's answers: read if its file has them, else generated and appended."""
     before = {named.name: iter(resume_outputs(outputs / f"{named.name}.jsonl")) for named in systems}
-    size = BLOCK * len({item.relation for item in items})
+    size = (LIMITED_BLOCK if limited else BLOCK) * len({item.relation for item in items})
     for start in range(0, len(items), size):
         block = items[start : start + size]
         answers = {}

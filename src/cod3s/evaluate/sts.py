@@ -117,11 +117,14 @@ def sts_rows(
     rows = [StsRow(encoder.id, "cosine", None, spearman(cosine, gold), 0.0, len(np.unique(cosine)))]
     fitted = encoder.encode(list(fit)) if fit and set(codes) - {"random"} else vectors
     for kind in codes:
-        by_seed = [_code_maker(kind, fitted, max(bits), first_seed + number) for number in range(seeds)]
+        codes_by_seed = [_code_maker(kind, fitted, max(bits), first_seed + number) for number in range(seeds)]
         for length in sorted(bits):
-            signatures = [pack(make(length).sign(vectors)) for make in by_seed]
+            signatures = [pack(make_code(length).sign(vectors)) for make_code in codes_by_seed]
             estimates = [-hamming(packed[left], packed[right]) for packed in signatures]
-            rows.append(_row(encoder.id, kind, length, estimates, gold))
+            rhos = np.array([spearman(estimate, gold) for estimate in estimates])
+            spread = float(rhos.std(ddof=1)) if seeds > 1 else 0.0
+            values = float(np.mean([len(np.unique(estimate)) for estimate in estimates]))
+            rows.append(StsRow(encoder.id, kind, length, float(rhos.mean()), spread, values))
     return rows
 
 
@@ -133,15 +136,6 @@ def _code_maker(kind: str, vectors: Vectors, longest: int, seed: int) -> Callabl
     if kind == "median":
         return median_code(vectors, longest, seed).prefix
     return random_code(longest, vectors.shape[1], seed).prefix
-
-
-def _row(
-    encoder: str, kind: str, bits: int, estimates: Sequence[npt.NDArray[np.intp]], gold: npt.NDArray[np.float64]
-) -> StsRow:
-    rhos = np.array([spearman(estimate, gold) for estimate in estimates])
-    spread = float(rhos.std(ddof=1)) if len(rhos) > 1 else 0.0
-    values = float(np.mean([len(np.unique(estimate)) for estimate in estimates]))
-    return StsRow(encoder, kind, bits, float(rhos.mean()), spread, values)
 
 
 def spearman(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> float:
@@ -158,25 +152,19 @@ def plot_sts(rows: Sequence[StsRow], path: Path, caption: str) -> None:
         raise UsageError(f"a plot cannot be written as {path.suffix}", hint="name a .png, .pdf or .svg file")
     figure = require("matplotlib.figure", "evaluate").Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    for number, encoder in enumerate(dict.fromkeys(row.encoder for row in rows)):
-        encoder_rows = [row for row in rows if row.encoder == encoder]
-        color = f"C{number}"
-        axes.axhline(encoder_rows[0].rho, linestyle="--", linewidth=1, color=color, label=f"{encoder}, cosine")
-        for kind, style in (("random", "-o"), ("median", ":s"), ("itq", "-.^")):
-            points = [row for row in encoder_rows if row.code == kind]
-            if points:
-                axes.errorbar(
-                    [row.bits for row in points],
-                    [row.rho for row in points],
-                    yerr=[row.sd for row in points],
-                    fmt=style,
-                    color=color,
-                    capsize=3,
-                    label=f"{encoder}, {kind}",
-                )
+    encoders = list(dict.fromkeys(row.encoder for row in rows))
+    styles = {"random": "-o", "median": ":s", "itq": "-.^"}
+    for encoder, code in dict.fromkeys((row.encoder, row.code) for row in rows):
+        points = [row for row in rows if (row.encoder, row.code) == (encoder, code)]
+        style = {"color": f"C{encoders.index(encoder)}", "label": f"{encoder}, {code}"}
+        bits, rhos, spreads = zip(*((row.bits, row.rho, row.sd) for row in points), strict=True)
+        if code in styles:
+            axes.errorbar(bits, rhos, yerr=spreads, fmt=styles[code], capsize=3, **style)
+        else:
+            axes.axhline(rhos[0], linestyle="--", linewidth=1, **style)
     lengths = sorted({row.bits for row in rows if row.bits})
     axes.set_xscale("log", base=2)
-    axes.set_xticks(lengths, [str(bits) for bits in lengths])
+    axes.set_xticks(lengths, [str(length) for length in lengths])
     axes.set(xlabel="bits", ylabel="Spearman's rho with human scores")
     axes.set_title(caption, fontsize=8)
     axes.grid(alpha=0.3)

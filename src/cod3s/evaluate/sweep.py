@@ -168,7 +168,9 @@ def sweep(
             outputs = folder / OUTPUTS / name
             check_run(outputs, outputs, run_record(items, generator, base), force=force)
             summary, _ = score_blocks(
-                answered_blocks(generator, items.items, list(named.values()), outputs),
+                answered_blocks(
+                    generator, items.items, list(named.values()), outputs, limited=config.max_minutes is not None
+                ),
                 items,
                 open_grader(config.encoders, first, signer=generator.signer),
                 EvaluateConfig(sets=(config.k,), seed=config.seed),
