@@ -307,34 +307,25 @@ def test_further_encoders_measure_beside_the_first(static: Encoder) -> None:
 
 
 def test_a_critic_does_not_grade_what_it_chose_without_a_mark(static: Encoder) -> None:
-    class Likelihoods:
-        def score_pairs(self, pairs: list[Any], parts: tuple[str, ...]) -> list[Any]:
-            return [SimpleNamespace(**dict.fromkeys(parts, -float(len(pair.target)))) for pair in pairs]
-
-    def chosen_by(system: str, bundle: str, **settings: str) -> list[AnswerSet]:
-        row = replace(answered(system, "It rained", DIVERSE), settings={"bundle": bundle, **settings})
-        return [row]
-
+    settings: dict[str, dict[str, Any]] = {
+        "critic": {"bundle": "own", "rerank_sentences": "critic"},
+        "mmi": {"bundle": "own", "rerank_signatures": "mmi", "rerank_sentences": "none"},
+        "beam": {"bundle": "own", "rerank_sentences": "none"},
+        "foreign": {"bundle": "another", "rerank_sentences": "critic"},
+    }
     systems = {
-        "critic": chosen_by("critic", "own", rerank_sentences="critic"),
-        "mmi": chosen_by("mmi", "own", rerank_signatures="mmi", rerank_sentences="none"),
-        "beam": chosen_by("beam", "own", rerank_sentences="none"),
-        "foreign": chosen_by("foreign", "another", rerank_sentences="critic"),
+        name: [replace(answered(name, "It rained", DIVERSE), settings=values)] for name, values in settings.items()
     }
-    critic = lambda pairs: static.encode(["x"])[0][: len(pairs)] * 0 + 1  # noqa: E731 - all are plausible
-    models = GradingModels("own", frozenset({"effect"}), Likelihoods(), critic)  # type: ignore[arg-type]
+    models = GradingModels("own", frozenset(), None)  # type: ignore[arg-type] - it has no relation to grade
     graded = scored(systems, Grader([static], models=models))
-    table = plausibility_table(graded, "effect")
-    cells = {row[0].text: dict(zip(table.columns, (cell.text for cell in row), strict=True)) for row in table.rows}
-    assert {name: row["plausible (critic)"] for name, row in cells.items()} == {
-        "critic": "3.00†",
-        "mmi": "3.00",
-        "beam": "3.00",
-        "foreign": "3.00",
-    }
-    assert [name for name, row in cells.items() if row["log p(source)"].endswith("†")] == ["mmi"]
-    assert "† by the same model" in table.note
+    own_grades = {name: list(scores["effect"].own_grades) for name, scores in graded.systems.items()}
+    assert own_grades == {"critic": ["critic"], "mmi": ["backward_pmi", "likelihood"], "beam": [], "foreign": []}
     assert graded.record()["systems"]["critic"]["effect"]["own_grades"] == ["critic"]
+    marked = {"effect": replace(graded.systems["critic"]["effect"], own_grades=("relevance",))}
+    table = plausibility_table(replace(graded, systems={**graded.systems, "critic": marked}), "effect")
+    column = table.columns.index("relevance (static)")
+    assert [row[column].text.endswith("†") for row in table.rows] == [True, False, False, False]
+    assert "† by the same model" in table.note
 
 
 def test_an_unknown_relation_needs_its_bundle(static: Encoder) -> None:

@@ -61,19 +61,24 @@ class EvaluationData:
 
 def read_data(path: Path, relation: str = "") -> EvaluationData:
     """The items of `path`; `relation` is for sources whose file does not name it."""
+    questions: tuple[Question, ...] = ()
     with spooled(path) as file:
         digest = sha256(file) if file.is_file() else ""
-        questions: tuple[Question, ...] = ()
-        kind = _guess(file) if str(path) == "-" else _kind(path)
-        if kind == "lines":
-            items = [Item(_known(relation, path), source) for source in read_sentences(file)]
-        elif kind and _has_sources(file, kind):
-            items = _read_table(file, kind, relation)
-        else:
+        kind = _kind(file, is_named=str(path) != "-")
+        if kind == "questions":
             questions = tuple(read_questions(file))
-            items = [_asked(question) for question in questions]
+            items = [_question_item(question) for question in questions]
+        elif kind == "lines":
+            items = [Item(relation, source) for source in read_sentences(file)]
+        else:
+            items = _table_items(file, kind, relation)
     if not items:
         raise FileFormatError(f"{display_name(path)} has no sources")
+    if not all(item.relation for item in items):
+        raise Cod3sError(
+            f"{display_name(path)} does not name the relation of its sources",
+            hint="add --relation effect or --relation cause",
+        )
     ordered = sorted(_in_turns(items), key=lambda numbered: numbered[0])  # stable
     is_copa_dev = content_digest(questions) == COPA_DEV
     return EvaluationData(file.name, digest, tuple(item for _, item in ordered), questions, is_copa_dev)
@@ -97,43 +102,39 @@ def _in_turns(items: Iterable[Item]) -> list[tuple[int, Item]]:
     return turns
 
 
-def _kind(path: Path) -> str | None:
-    """The kind of table that a file's name promises, or None if only its content says what it is."""
-    return "lines" if ".txt" in path.suffixes else kind_of(path)
-
-
-def _guess(path: Path) -> str | None:
-    """The same for standard input, which has no name: lines, unless they look like a table or like questions."""
-    with open_text(path) as stream:
-        first = next(stream, "").lstrip()
-    kind = guessed_kind(first)
-    if first.startswith("<"):
-        return None
-    return kind if kind == "jsonl" or _has_sources(path, kind) else "lines"
-
-
-def _asked(question: Question) -> Item:
-    target = "" if question.answer is None else question.alternatives[question.answer]
-    return Item(question.direction, clean(question.premise), target and clean(target))
-
-
-def _has_sources(path: Path, kind: str) -> bool:
-    """Whether a table has sources rather than questions, by its header or its first JSON record."""
+def _kind(path: Path, is_named: bool) -> str:
+    """What a file holds, by its name or its first line: lines, questions, or a kind of table with sources."""
+    kind = "lines" if ".txt" in path.suffixes else kind_of(path)
+    if kind is None and not is_named:
+        with open_text(path) as stream:
+            first = next(stream, "").lstrip()
+        kind = None if first.startswith("<") else guessed_kind(first)
+    if kind in (None, "lines"):
+        return kind or "questions"
     with open_table(path, kind) as table:
+        # A JSON object says its fields itself.
         fields = (
             table.header if table.kind != "jsonl" else [name for row in islice(table, 1) for name in row.record]
         )
-    return "source" in fields
+    if "source" in fields:
+        return str(kind)
+    return "questions" if is_named or kind == "jsonl" else "lines"
 
 
-def _read_table(path: Path, kind: str, relation: str) -> list[Item]:
+def _question_item(question: Question) -> Item:
+    target = "" if question.answer is None else clean(question.alternatives[question.answer])
+    return Item(question.direction, clean(question.premise), target)
+
+
+def _table_items(path: Path, kind: str, relation: str) -> list[Item]:
     with open_table(path, kind) as table:
-        source, row_relation = table.text("source"), _optional(table, "relation")
-        target = _optional(table, "target")
+        source, row_relation, target = (
+            table.text("source"),
+            _optional(table, "relation"),
+            _optional(table, "target"),
+        )
         return [
-            Item(
-                row_relation(row) or _known(relation, path), clean(source(row)), target(row) and clean(target(row))
-            )
+            Item(row_relation(row) or relation, clean(source(row)), target(row) and clean(target(row)))
             for row in table
         ]
 
@@ -144,12 +145,3 @@ def _optional(table: Table, name: str) -> Callable[[Row], str]:
         return lambda _row: ""
     get, checked = table.field(name), table.text(name)
     return lambda row: "" if get(row) is None else checked(row).strip()
-
-
-def _known(relation: str, path: Path) -> str:
-    if not relation:
-        raise Cod3sError(
-            f"{display_name(path)} does not name the relation of its sources",
-            hint="add --relation effect or --relation cause",
-        )
-    return relation
