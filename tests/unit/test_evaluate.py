@@ -20,6 +20,7 @@ from cod3s.evaluate.generation import TimeLimit
 from cod3s.evaluate.grading import Grader, GradingModels
 from cod3s.evaluate.items import EvaluationData, Item, read_data
 from cod3s.evaluate.outputs import Systems, append_outputs, read_outputs, read_systems, resume_outputs, sources_of
+from cod3s.evaluate.paper import is_copa_dev
 from cod3s.evaluate.report import MARKDOWN, METRICS, PAGE, report_line, write_report
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
@@ -100,15 +101,19 @@ def test_questions_become_items_whose_relations_take_turns(copa: EvaluationData)
     assert copa.first(None) == copa
 
 
-def test_copa_dev_is_recognized_by_what_it_asks(shared_data: Path, tmp_path: Path, copa: EvaluationData) -> None:
-    assert not copa.is_copa_dev
-    content = (shared_data / "eval" / "copa-dev.xml").read_text()
-    (tmp_path / "any.xml").write_text(content.replace("\n", "\n\n"))
-    (tmp_path / "copa-dev.xml").write_text(content.replace("shadow", "light"))
-    assert read_data(tmp_path / "any.xml").is_copa_dev
-    assert read_data(tmp_path / "any.xml").first(3).is_copa_dev
-    assert not read_data(tmp_path / "copa-dev.xml").is_copa_dev
-    assert not read_data(shared_data / "eval" / "balanced-copa-dev-all.xml").is_copa_dev
+def test_copa_dev_is_recognized_by_its_sources_whatever_its_file_is_called(shared_data: Path) -> None:
+    def recognized(*items: Item) -> bool:
+        return is_copa_dev((item.relation, item.source) for item in items)
+
+    items = read_data(shared_data / "eval" / "copa-dev.xml").items
+    assert len(items) == 500
+    assert recognized(*items)
+    assert recognized(*items[:3]), "the first sources are of COPA dev, too"
+    assert recognized(replace(items[0], source=items[0].source.lower().rstrip(".")))
+    assert not recognized(*items, Item("effect", "The yogurt was sour."))
+    assert not recognized(replace(items[0], relation="effect"))
+    assert not recognized()
+    assert not recognized(*read_data(shared_data / "eval" / "balanced-copa-dev-all.xml").items)
 
 
 WET = [Item("effect", "It rained.", "We got wet.")]
@@ -378,18 +383,18 @@ def test_the_record_has_the_names_that_others_parse(summary: Summary) -> None:
     assert json.loads(json.dumps(record)) == record
 
 
-def test_the_papers_figures_stand_beside_ours_only_on_its_data(static: Encoder, copa: EvaluationData) -> None:
+def test_the_papers_figures_stand_beside_ours_only_on_its_data(static: Encoder) -> None:
     systems = {"s2s": [answered("s2s", source, ALIKE) for source in SOURCES], **outputs()}
-    for is_copa_dev in (True, False):
-        measured = scored(systems, static, 3, 10, data=replace(copa, is_copa_dev=is_copa_dev))
-        table, distinct = diversity_table(measured, 3, "effect"), distinct_table(measured, "effect")
-        assert ("paper" in table.columns) == ("paper" in distinct.columns) == is_copa_dev
-        if is_copa_dev:
+    measured = scored(systems, static, 3, 10)
+    for data_is_the_papers in (True, False):
+        summary = replace(measured, data={**measured.data, "is_copa_dev": data_is_the_papers})
+        table, distinct = diversity_table(summary, 3, "effect"), distinct_table(summary, "effect")
+        assert ("paper" in table.columns) == ("paper" in distinct.columns) == data_is_the_papers
+        if data_is_the_papers:
             assert [row[-1].text for row in table.rows] == ["50.9 / 61.2 / .397", "–", "–"]
             assert distinct.rows[0][-1].text == "10.00 / 6.40 / 4.52 / 2.85 / 1.70"
-        assert all("aper" in each.paper for each in all_tables(measured)), (
-            "every table says where the paper has it"
-        )
+    assert measured.data["is_copa_dev"] is False
+    assert all("aper" in table.paper for table in all_tables(measured)), "every table says where the paper has it"
 
 
 def test_effects_come_before_causes_as_in_the_paper(static: Encoder) -> None:

@@ -29,6 +29,7 @@ from cod3s.evaluate.grading import OF_QUESTIONS, Bars, Choice, Grader, load_gene
 from cod3s.evaluate.inference import Guesses, guess_gold
 from cod3s.evaluate.items import EvaluationData, read_data
 from cod3s.evaluate.outputs import Block, Systems, read_systems, sources_of, stored_blocks
+from cod3s.evaluate.paper import is_copa_dev
 from cod3s.evaluate.report import OUTPUTS, write_report
 from cod3s.evaluate.scores import RelationValues, grade_sets
 from cod3s.evaluate.summary import Summary, compare_systems, summarize
@@ -160,7 +161,7 @@ def score_blocks(
                 "sha256": data.sha256,
                 "items": dict(answered),
                 "unanswered": missing,
-                "is_copa_dev": data.is_copa_dev,
+                "is_copa_dev": is_copa_dev((item.relation, item.source) for item in data.items),
             },
             systems=summarize(values, comparisons, config.seed),
             comparisons=comparisons,

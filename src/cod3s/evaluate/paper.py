@@ -4,6 +4,11 @@ Weir, Sedoc and Van Durme, "COD3S: Diverse Generation with Discrete Semantic Sig
 are in data/paper.tsv.
 """
 
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+
+from cod3s.text import for_modelling
 from cod3s.word_lists import data_rows
 
 Published = dict[str, dict[str, dict[str, float]]]
@@ -44,3 +49,17 @@ DISTINCT = {
 PLAUSIBILITY = _TABLES["plausibility"]
 PLAUSIBILITY_OF_GOLD = {label: figures["mean"] for label, figures in _TABLES["gold"].items()}
 """COPA's right and wrong alternatives: label → relation → mean."""
+
+
+def is_copa_dev(sources: Iterable[tuple[str, str]]) -> bool:
+    """Whether all sources, (relation, text), are of COPA's development set, whatever file they come from."""
+    digests = [
+        hashlib.sha256(f"{relation}\t{for_modelling(source)}".encode()).hexdigest()[:8]
+        for relation, source in sources
+    ]
+    return bool(digests) and _copa_dev().issuperset(digests)
+
+
+@cache
+def _copa_dev() -> frozenset[str]:
+    return frozenset(digest for (line,) in data_rows("copa-dev.tsv") for digest in line.split())

@@ -12,6 +12,7 @@ import numpy as np
 
 from cod3s import __version__
 from cod3s.errors import Cod3sError
+from cod3s.evaluate.paper import is_copa_dev
 from cod3s.evaluate.summary import Figure, Interval, figure_of, in_paper_order, rounded
 from cod3s.metrics.significance import RESAMPLES, Comparison, bootstrap_interval, compare_all
 from cod3s.options import SEED
@@ -52,6 +53,7 @@ class Results:
     gold: Mapping[str, Mapping[str, GoldFigure]]  # relation → label
     comparisons: Mapping[str, Mapping[str, list[Comparison]]]  # relation → figure
     agreement: Mapping[str, Agreement]  # all, answers, gold
+    is_copa_dev: bool = False  # whether the paper's figures are about the same sources
 
     @property
     def relations(self) -> list[str]:
@@ -141,6 +143,7 @@ def _results(study: Study, items: Sequence[Item], ratings: Sequence[Rating], see
         gold=_gold(rated, scores, seed),
         comparisons=comparisons,
         agreement=_agreements(rated, scores, len(study.scale), seed),
+        is_copa_dev=is_copa_dev((item.relation, item.source) for item in rated),
     )
 
 

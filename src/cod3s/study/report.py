@@ -14,7 +14,6 @@ from cod3s.evaluate.paper import PLAUSIBILITY, PLAUSIBILITY_OF_GOLD
 from cod3s.evaluate.plots import INK, Plot, styled, svg_text
 from cod3s.evaluate.report import MARKDOWN, METRICS, PAGE, Page
 from cod3s.evaluate.tables import (
-    ARROWS,
     NOTHING,
     PUBLISHED,
     Cell,
@@ -102,11 +101,12 @@ def counted(analysis: Analysis) -> str:
 def plausibility_table(results: Results, relation: str, raters: str) -> Table:
     """The paper's table 4: a row per system, then the gold rows; without figures that no system has.
 
-    The paper's figures have a column of their own, because they come from other models and other raters.
+    The paper's figures have a column of their own if the sources are of COPA dev: they come from other models and
+    other raters.
     """
     systems, gold = results.systems.get(relation, {}), results.gold.get(relation, {})
     shown = [name for name in _PLAIN if any(name in figures for figures in systems.values())] or ["top1"]
-    published = relation in ARROWS and bool(gold or PLAUSIBILITY.keys() & systems.keys())
+    published = results.is_copa_dev and bool(gold or PLAUSIBILITY.keys() & systems.keys())
     rows = []
     for system, figures in systems.items():
         cells = [interval_cell(figures.get(name), 2) for name in shown]
