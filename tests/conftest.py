@@ -3,7 +3,6 @@
 import io
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from cod3s.__main__ import main
 from cod3s.encode import Encoder, load_encoder
-from tiny_bundle import TinyBundle, make_tiny_bundle
+from tiny_bundle import TinyBundle, cached_tiny_bundle
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -54,21 +53,9 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_bundle(tmp_path_factory: pytest.TempPathFactory) -> TinyBundle:
-    return make_tiny_bundle(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="session")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that pip built from it, as it does when it installs an sdist."""
-    folder = tmp_path_factory.mktemp("dist")
-    copy = folder / "checkout"
-    kept_out = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
-    shutil.copytree(ROOT, copy, ignore=kept_out)
-    run_module(["build", "--sdist", "--outdir", folder, copy])
-    (sdist,) = folder.glob("*.tar.gz")
-    run_module(["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, sdist])
-    return folder
+def tiny_bundle() -> TinyBundle:
+    """Shared by all tests, so it is copied before it is changed."""
+    return cached_tiny_bundle()
 
 
 @pytest.fixture(scope="session")

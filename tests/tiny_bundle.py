@@ -3,9 +3,14 @@
 The extras are imported when it is made, so that tests of the base install run without them.
 """
 
+import hashlib
 import random
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parent.parent
 
 WHO = ["the baker", "the nurse", "the pilot", "the clerk", "the farmer", "the singer", "the judge", "the waiter"]
 WHERE = ["at home", "in town", "by the sea", "in the hills", "near the lake", "on the island"]
@@ -39,7 +44,23 @@ def grammar() -> str:
     return "\n".join(["cause\teffect", *rows]) + "\n"
 
 
-def make_tiny_bundle(folder: Path) -> TinyBundle:
+def cached_tiny_bundle() -> TinyBundle:
+    """The tiny bundle of these sources, made once and kept under build/."""
+    inputs = [Path(__file__), *sorted((ROOT / "src" / "cod3s").rglob("*.py"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
+    folder = ROOT / "build" / "tests" / f"tiny-{digest}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for outdated in folder.parent.glob("tiny-*"):
+            shutil.rmtree(outdated, ignore_errors=True)
+        with TemporaryDirectory(dir=folder.parent, prefix="making-") as partial:
+            make_tiny_bundle(Path(partial))
+            Path(partial).rename(folder)
+            Path(partial).mkdir()
+    return TinyBundle(folder / "run", folder / "exact", folder / "small")
+
+
+def make_tiny_bundle(folder: Path) -> None:
     """Train and export into `folder`."""
     from cod3s.bundle.export import export
     from cod3s.corpus import prepare
@@ -57,4 +78,3 @@ def make_tiny_bundle(folder: Path) -> TinyBundle:
     train(folder / "corpus", folder / "run", preset)
     export(folder / "run", folder / "exact", quantization="float32", with_torch=True)
     export(folder / "run", folder / "small", quantization="int8")
-    return TinyBundle(folder / "run", folder / "exact", folder / "small")

@@ -4,10 +4,6 @@ import json
 import random
 from pathlib import Path
 
-import pytest
-
-from cod3s.corpus import prepare
-from cod3s.corpus.manifest import PrepareConfig
 from conftest import Run
 
 WHO = ("the baker", "my aunt", "the old sailor", "our teacher", "the driver", "his neighbour", "the gardener")
@@ -64,49 +60,6 @@ def test_a_hundred_pairs_of_your_own_become_a_bundle_that_generates(cod3s: Run, 
     done(cod3s, "bundle", "export", "run", "-o", "bundle")
     answers = done(cod3s, "generate", "effect", "the baker lost the keys", "--bundle", "bundle", "-k2", "--json")
     assert len(json.loads(answers)["answers"]) == 2
-
-
-def splits(path: Path, pairs: list[tuple[str, str]], **options: object) -> dict[str, int]:
-    config = PrepareConfig(**{"relation": "effect", "encoder": "none", "filter": "none", **options})  # type: ignore[arg-type]
-    manifest, _ = prepare([str(write_tsv(path / "pairs.tsv", pairs))], str(path / "c"), config)
-    assert manifest.shared_sentences == 0
-    return manifest.relations["effect"].splits
-
-
-@pytest.mark.parametrize(
-    ("number", "options", "dev", "reason"),
-    [
-        (192, {"dev": 10}, 10, "as many as were asked for"),
-        (100, {}, 10, "the usual limit: a tenth of a small corpus"),
-        (100, {"dev": 90}, 25, "more than a quarter is never held out"),
-        (3, {}, 0, "too few to hold out any"),
-        (100, {"dev": 0}, 0, "none were asked for"),
-    ],
-)
-def test_small_corpora_hold_out_what_was_asked_for(
-    tmp_path: Path, number: int, options: dict[str, int], dev: int, reason: str
-) -> None:
-    pairs = [(f"the {n} lamp broke", f"it was dark in room {n}") for n in range(number)]
-    assert splits(tmp_path, pairs, **options)["dev"] == dev, reason
-
-
-def test_pairs_that_share_sentences_are_held_out_together(tmp_path: Path) -> None:
-    """Five answers to each of twenty causes: no pair could be held out alone."""
-    pairs = [(f"the {n} lamp broke", f"it was dark {n} times {m}") for n in range(20) for m in range(5)]
-    found = splits(tmp_path, pairs, dev=10, test=5)
-    assert found == {"train": 85, "dev": 10, "test": 5}
-
-
-def test_an_empty_dev_is_reported_with_its_reason_and_train_leaves_no_stub(here: Run, tmp_path: Path) -> None:
-    write_tsv(tmp_path / "pairs.tsv", [("the lamp broke", f"it was too dark to read page {n}") for n in range(40)])
-    made = here("prepare", "pairs.tsv", "-o", "c", "--relation", "effect", "--encoder", "static")
-    assert made.returncode == 0, made.stderr
-    assert "effect has no dev pairs: nearly all pairs are connected" in made.stderr
-    failed = here("train", "c", "-o", "run", "--preset", "tiny")
-    assert failed.returncode == 1
-    assert "the corpus has no dev pairs: nearly all pairs are connected" in failed.stderr
-    assert "add pairs whose sentences occur in no other pair" in failed.stderr
-    assert not (tmp_path / "run").exists()
 
 
 def test_train_names_the_option_that_helps(here: Run, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from tiny_bundle import TinyBundle
 from web_server import serving
 
 expect.set_options(timeout=30_000)
-STRINGS = (Path(__file__).parent / "xss_strings.txt").read_text().splitlines()
+STRINGS = (Path(__file__).parents[1] / "xss_strings.txt").read_text().splitlines()
 LIVE = "script, img, image, iframe, object, embed, base, form, marquee, audio, video, [onload], [onerror]"
 """What would be in a page if one of the strings became markup."""
 FOREIGN = LIVE.replace("script, img", 'img:not([src="static/icon.svg"])').replace("form, ", "")

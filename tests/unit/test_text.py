@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from cod3s.errors import SentenceError
 from cod3s.text import all_for_embedding, clean, for_embedding, for_modelling, words
-from cod3s.word_lists import DATA, data_rows, word_set
 
 
 @pytest.mark.parametrize(
@@ -92,14 +91,3 @@ def test_cleaning_twice_changes_nothing_more(text: str) -> None:
 
 def test_words_are_lower_cased_with_their_apostrophes() -> None:
     assert words("Don't stop, DON'T! 3 cats") == ["don't", "stop", "don't", "3", "cats"]
-
-
-def test_every_word_list_is_used_and_none_has_a_word_twice() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in DATA.parent.rglob("*.py"))
-    rows = data_rows("words.tsv")
-    names = [name for name, _, _ in rows]
-    assert len(set(names)) == len(names)
-    assert [name for name in names if f'"{name}"' not in code and f"'{name}'" not in code] == []
-    for name, listed, _ in rows:
-        if "|" not in listed and ";" not in listed:
-            assert len(listed.split()) == len(word_set(name)), name

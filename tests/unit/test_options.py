@@ -14,7 +14,6 @@ from cod3s.errors import UsageError
 from cod3s.io.checked_records import parse_record
 from cod3s.options import BITS, SEED, check_options, option, options_of, seed_option, with_values
 from cod3s.train.config import PRESETS, TrainConfig
-from cod3s.web.requests import Question
 
 COMMANDS = [("generate", DecodeConfig), ("prepare", PrepareConfig), ("train", TrainConfig)]
 NOT_OPTIONS = {"shares"}  # of a training run: --roles gives them
@@ -47,43 +46,6 @@ def test_every_field_is_an_option_of_the_command(command: str, config: type) -> 
         assert wanted.flags or f"--{name.replace('_', '-')}" in parameter.opts, name
         if wanted.kind in (int, float) and wanted.default is not None:
             assert f"default: {wanted.default:g}" in parameter.help, name
-
-
-FLAGS = {  # as users know them: none of these may go
-    "generate": "-k --bundle --input -i --column --system --preset --signature-search --signature-beam "
-    "--rerank-signatures --min-hamming --apart --signature --like --search --beam --top-k --diversity-penalty "
-    "--temperature --rerank-sentences --per-bin --seed --fresh --any --check --faithful --json",
-    "prepare": "--output -o --relation --template --orders --filter --limit --dev --test --held-out --encoder -e "
-    "--code --bits -b --seed --bins --no-bins --shard-rows --bad-rows --engine --workers --memory --json",
-    "train": "--output -o --preset --init --start-run --layout --roles --corpora --bits-per-token "
-    "--positional --no-positional --hyperplane-start --no-hyperplane-start "
-    "--learning-rate --schedule --batch-tokens --epochs --warmup-steps --evaluate-every --tensorboard --seed "
-    "--max-minutes --resume --json",
-    "sweep": "--output -o --bundle --min-hamming --signature-weight --sentence-weight -k --limit "
-    "--relation --encoders --preset --max-minutes --seed --json",
-}
-
-
-@pytest.mark.parametrize("command", FLAGS)
-def test_no_flag_is_lost(command: str) -> None:
-    known = {flag for own in parameters(command).values() for flag in (*own.opts, *own.secondary_opts)}
-    assert not set(FLAGS[command].split()) - known
-
-
-def test_the_web_request_has_the_same_options_and_defaults() -> None:
-    """All but the one that only a search on torch weights takes."""
-    declared, derived = options_of(DecodeConfig), Question.model_fields
-    assert set(declared) - set(derived) == {"diversity_penalty"}
-    schema = Question.model_json_schema()["properties"]
-    for name in set(declared) & set(derived):
-        wanted, shown = declared[name], schema[name]
-        assert shown["default"] == wanted.default == getattr(DEFAULT, name), name
-        assert shown["description"] == wanted.help, name
-        assert shown.get("enum", []) == [*wanted.choices], name
-        bounds = [shown.get(bound) for bound in ("minimum", "exclusiveMinimum", "maximum")]
-        assert bounds == [wanted.least, wanted.above, wanted.most], name
-    asked = Question(text="it rained", relation="effect")
-    assert asked.options() == DEFAULT
 
 
 def test_what_nobody_chose_has_one_home() -> None:
