@@ -186,7 +186,7 @@ def _read_bins(folder: Path) -> None:
     with open_bins(folder / "bins.sqlite") as bins:
         largest = [*bins.largest(5), *bins.bins(), *bins.tree(bins.facts.tree_depth)]
         bins.find(bin.signature for bin in largest)
-        bins.neighbours(largest[0].signature if largest else "")
+        bins.neighbors(largest[0].signature if largest else "")
 
 
 def _read_pieces(folder: Path) -> None:

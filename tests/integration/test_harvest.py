@@ -62,24 +62,11 @@ def write_story(folder: Path, name: str) -> Path:
     return path
 
 
-FORMATS = [
-    "a.csv",
-    "a.tsv.gz",
-    "a.txt",
-    "a.md",
-    "a.jsonl",
-    "a.parquet",
-    "a.txt.gz",
-    "a.jsonl.gz",
-]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_pairs(name: str, tmp_path: Path) -> None:
-    source = write_story(tmp_path, name)
-    summary = harvest([source], tmp_path / "pairs.parquet")
-    assert rows(tmp_path / "pairs.parquet") == [(*pair, name) for pair in PAIRS]
-    assert (summary.files, summary.pairs, summary.sentences) == (1, 3, 7)
+def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.tsv.gz", "a.txt", "a.md", "a.jsonl", "a.parquet", "a.txt.gz", "a.jsonl.gz"):
+        summary = harvest([write_story(tmp_path, name)], tmp_path / "pairs.parquet")
+        assert rows(tmp_path / "pairs.parquet") == [(*pair, name) for pair in PAIRS], name
+        assert (summary.files, summary.pairs, summary.sentences) == (1, 3, 7)
 
 
 def assert_adds_up(summary, output: Path) -> None:
@@ -87,7 +74,7 @@ def assert_adds_up(summary, output: Path) -> None:
     assert summary.pairs == summary.kept.total() == pq.read_metadata(output).num_rows
 
 
-@pytest.mark.parametrize("limit", [None, 1, 2, 3, 100])
+@pytest.mark.parametrize("limit", [None, 2, 100])
 def test_counts_add_up_with_and_without_a_limit(limit: int | None, tmp_path: Path) -> None:
     files = [write_story(tmp_path, "a.txt"), write_story(tmp_path, "b.jsonl")]
     output = tmp_path / "pairs.parquet"
@@ -95,7 +82,7 @@ def test_counts_add_up_with_and_without_a_limit(limit: int | None, tmp_path: Pat
     assert_adds_up(summary, output)
     assert summary.pairs == min(6, limit or 6)
     assert rows(output) == ([(*p, "a.txt") for p in PAIRS] + [(*p, "b.jsonl") for p in PAIRS])[:limit]
-    if limit in (1, 2):
+    if limit == 2:
         assert summary.dropped[OVER_LIMIT] == 3 - limit
 
 
@@ -193,15 +180,15 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "message", "reason"), BAD, ids=[row[0] for row in BAD])
-def test_bad_input_is_named_and_nothing_is_written(kind: str, message: str, reason: str, tmp_path: Path) -> None:
+def test_bad_input_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     output = tmp_path / "out" / "pairs.parquet"
     output.write_text("the result of an earlier run")
-    with pytest.raises(Cod3sError, match=message):
-        harvest([bad_file(tmp_path, kind)], output)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["pairs.parquet"], reason
-    assert output.read_text() == "the result of an earlier run"
+    for kind, message, reason in BAD:
+        with pytest.raises(Cod3sError, match=message):
+            harvest([bad_file(tmp_path, kind)], output)
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["pairs.parquet"], reason
+        assert output.read_text() == "the result of an earlier run"
 
 
 def test_invalid_bytes_can_be_replaced(tmp_path: Path) -> None:
@@ -237,19 +224,10 @@ def table_rows(path: Path) -> list[tuple[str, ...]]:
         return [tuple(field(row) for field in get) for row in table]
 
 
-OUTPUTS = [
-    "p.parquet",
-    "p.tsv",
-    "p.csv",
-    "p.jsonl",
-    *(f"p.{kind}.gz" for kind in ("tsv", "csv", "jsonl")),
-]
-
-
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_every_output_format_holds_the_same_pairs(name: str, tmp_path: Path) -> None:
-    harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
-    assert table_rows(tmp_path / name) == [(*pair, "a.txt") for pair in PAIRS]
+def test_every_output_format_holds_the_same_pairs(tmp_path: Path) -> None:
+    for name in ("p.parquet", *(f"p.{kind}{gz}" for kind in ("tsv", "csv", "jsonl") for gz in ("", ".gz"))):
+        harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
+        assert table_rows(tmp_path / name) == [(*pair, "a.txt") for pair in PAIRS], name
 
 
 def test_the_name_of_the_output_decides_its_format(tmp_path: Path) -> None:
@@ -260,11 +238,11 @@ def test_the_name_of_the_output_decides_its_format(tmp_path: Path) -> None:
     assert tuple(record) == COLUMNS
 
 
-@pytest.mark.parametrize("name", ["pairs", "pairs.xlsx", "pairs.parquet.gz", "pairs.gz", "pairs.tsv.zst"])
-def test_an_output_name_without_a_known_format_is_an_error(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="its format is not known"):
-        harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
-    assert not (tmp_path / name).exists()
+def test_an_output_name_without_a_known_format_is_an_error(tmp_path: Path) -> None:
+    for name in ("pairs", "pairs.xlsx", "pairs.parquet.gz", "pairs.gz", "pairs.tsv.zst"):
+        with pytest.raises(UsageError, match="its format is not known"):
+            harvest([write_story(tmp_path, "a.txt")], tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 def test_an_existing_output_is_only_replaced_by_force(tmp_path: Path) -> None:
@@ -344,26 +322,26 @@ def test_standard_input_is_read_as_text(tmp_path: Path) -> None:
     assert rows(output) == [(*pair, "-") for pair in PAIRS]
 
 
-def test_check_prints_precision_and_recall() -> None:
-    labels = Path(__file__).parents[1] / "data" / "harvest-labelled.jsonl"
-    result = CliRunner().invoke(app, ["harvest", "--check", str(labels), "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["rows"][-1]["precision"] >= 0.95
-    assert "which-is-why" in CliRunner().invoke(app, ["harvest", "--check", str(labels)]).stdout
+def test_a_harvest_without_pairs_says_so_and_prints_no_empty_tables(tmp_path: Path) -> None:
+    for text, remark in (
+        ("The sun rose. We ate.", "no cue such as"),
+        ("I think so too.", "all 1 cues were dropped"),
+    ):
+        (tmp_path / "a.txt").write_text(text)
+        done = CliRunner().invoke(
+            app, ["harvest", str(tmp_path / "a.txt"), "-o", str(tmp_path / "p.tsv"), "-w1", "--force"]
+        )
+        assert done.exit_code == 0, done.output
+        assert f"no pairs, because {remark}" in done.stderr
+        assert "Pairs kept" not in done.stdout
+        assert ("Cues dropped" in done.stdout) == ("so" in text)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "harvest needs input files"),
-        (["a.txt"], "an output file"),
-        (["a.txt", "-o", "b", "--min-words", "5", "--max-words", "4"], "--min-words 5 is more"),
-    ],
-)
-def test_wrong_usage_says_what_is_missing(arguments: list[str], message: str) -> None:
+def test_the_limits_of_words_must_fit_together(tmp_path: Path) -> None:
+    arguments = ["a.txt", "-o", "b", "--min-words", "5", "--max-words", "4"]
     result = CliRunner().invoke(app, ["harvest", *arguments])
     assert isinstance(result.exception, Cod3sError)
-    assert message in result.exception.message
+    assert "--min-words 5 is more" in result.exception.message
 
 
 def test_a_damaged_file_is_a_format_error(tmp_path: Path) -> None:

@@ -91,9 +91,9 @@ def test_the_tree_lists_parents_before_children_below_its_root(built: BinsFile) 
     assert all(name.startswith("01") and len(name) <= 4 for name in names)
 
 
-def test_neighbours_differ_in_one_bit(built: BinsFile) -> None:
+def test_neighbors_differ_in_one_bit(built: BinsFile) -> None:
     own = max(built.bins(), key=lambda row: row.count)
-    near = built.neighbours(own.signature)
+    near = built.neighbors(own.signature)
     assert near
     for row in near:
         assert hamming(pack(from_text(own.signature)), pack(from_text(row.signature))) == 1

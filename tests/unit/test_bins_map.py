@@ -34,7 +34,7 @@ def test_bins_come_by_size_and_equal_ones_by_signature(bin_map: BinMap) -> None:
 
 NEAR = [
     ("0000", [("0001", 1), ("0111", 3), ("1110", 3)], "not the bin itself; of equally near ones the larger first"),
-    ("0011", [("0001", 1), ("0111", 1), ("0000", 2)], "a bin that is empty has neighbours too"),
+    ("0011", [("0001", 1), ("0111", 1), ("0000", 2)], "a bin that is empty has neighbors too"),
 ]
 
 
@@ -43,11 +43,11 @@ def test_the_nearest_bins(signature: str, wanted: list[tuple[str, int]], why: st
     assert [(one.signature, one.hamming) for one in bin_map.near(signature, 3)] == wanted
 
 
-def test_more_neighbours_than_there_are(bin_map: BinMap) -> None:
+def test_more_neighbors_than_there_are(bin_map: BinMap) -> None:
     assert len(list(bin_map.near("0000", 100))) == 4
 
 
-def test_a_signature_of_another_length_has_no_neighbours(bin_map: BinMap) -> None:
+def test_a_signature_of_another_length_has_no_neighbors(bin_map: BinMap) -> None:
     with pytest.raises(SignatureError, match="4 are needed"):
         list(bin_map.near("00000", 3))
 

@@ -1,19 +1,13 @@
 """The causal patterns: what each one finds, what each false cue refuses and why, and the labelled set."""
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cod3s.errors import FileFormatError
 from cod3s.harvest.clauses import Limits
 from cod3s.harvest.extract import find_pairs
 from cod3s.harvest.false_cues import FALSE_CUES
-from cod3s.harvest.labelled import read_passages, score_patterns
 from cod3s.harvest.patterns import CUES, PATTERNS
-
-LABELLED = Path(__file__).parents[1] / "data" / "harvest-labelled.jsonl"
+from labelled_passages import LABELLED, read_passages, score_patterns
 
 FALSE_CUE_CASES = [
     ("He stayed because of the rain.", "because of: a noun phrase follows"),
@@ -57,24 +51,20 @@ FALSE_CUE_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), FALSE_CUE_CASES)
-def test_a_false_cue_is_refused_for_its_reason(text: str, reason: str | None) -> None:
-    findings = find_pairs(text)
-    if reason is None:
-        assert findings.pairs
-    else:
-        assert findings.refused[reason] >= 1, findings
+def test_false_cues_are_refused_for_their_reasons() -> None:
+    for text, reason in FALSE_CUE_CASES:
+        findings = find_pairs(text)
+        assert findings.pairs if reason is None else findings.refused[reason] >= 1, (text, findings)
 
 
 def test_every_reason_of_the_table_of_false_cues_has_a_case() -> None:
     assert {rule.reason for rule in FALSE_CUES} <= {reason for _, reason in FALSE_CUE_CASES}
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{pattern.name} {pattern.shape.name}" for pattern in PATTERNS])
-def test_the_example_of_a_pattern_is_found_by_it(pattern) -> None:
-    assert [(pair.pattern, pair.order) for pair in find_pairs(pattern.example).pairs] == [
-        (pattern.name, pattern.order)
-    ]
+def test_the_example_of_every_pattern_is_found_by_it() -> None:
+    for pattern in PATTERNS:
+        found = [(pair.pattern, pair.order) for pair in find_pairs(pattern.example).pairs]
+        assert found == [(pattern.name, pattern.order)], pattern.example
 
 
 def test_every_rule_belongs_to_a_known_cue() -> None:
@@ -89,10 +79,20 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "order", "cause", "reason"), ORDERS)
-def test_order_is_the_order_of_the_text(text: str, order: str, cause: str, reason: str) -> None:
-    (pair,) = find_pairs(text).pairs
-    assert (pair.order, pair.cause) == (order, cause), reason
+def test_order_is_the_order_of_the_text() -> None:
+    for text, order, cause, reason in ORDERS:
+        (pair,) = find_pairs(text).pairs
+        assert (pair.order, pair.cause) == (order, cause), reason
+
+
+def test_sentences_are_not_joined_at_an_emoji() -> None:
+    text = (
+        "I missed the bus 😭 The driver laughed because my hat fell off 🎩🎩 He waved. 👋 So we had to walk home"
+    )
+    assert [(pair.cause, pair.effect) for pair in find_pairs(text).pairs] == [
+        ("my hat fell off", "The driver laughed"),
+    ]
+    assert find_pairs("Did they laugh because we looked like bears? 😂 We did").refused == {"a question": 1}
 
 
 TRIMMED = [
@@ -109,10 +109,10 @@ TRIMMED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "effect", "reason"), TRIMMED, ids=[row[2] for row in TRIMMED])
-def test_trimming_takes_off_what_says_nothing(text: str, effect: str, reason: str) -> None:
-    (pair,) = find_pairs(text, Limits(min_words=2)).pairs
-    assert (pair.cause, pair.effect) == ("nobody came", effect), reason
+def test_trimming_takes_off_what_says_nothing() -> None:
+    for text, effect, reason in TRIMMED:
+        (pair,) = find_pairs(text, Limits(min_words=2)).pairs
+        assert (pair.cause, pair.effect) == ("nobody came", effect), reason
 
 
 def test_limits_bound_the_words_of_both_sides() -> None:
@@ -130,13 +130,6 @@ def test_the_labelled_set_is_found_with_a_precision_of_95_percent() -> None:
     for name in ("all", "part: held-out", "part: tuning"):
         assert (scores[name].precision or 0) >= 0.95, scores[name]
         assert (scores[name].recall or 0) >= 0.85, scores[name]
-
-
-def test_a_line_that_is_no_label_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    path.write_text('{"text": "A.", "expected": []}\n{"text": "B."}\n', encoding="utf-8")
-    with pytest.raises(FileFormatError, match="line 2"):
-        read_passages(path)
 
 
 VOCABULARY = """the a dog he she it was left so because since therefore , . ? " ' ( ; -- ... that's why which is

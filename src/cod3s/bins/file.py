@@ -72,7 +72,7 @@ CREATE TABLE bins (
             bins.update((bin.signature, bin) for bin in self._select(f"WHERE signature IN ({marks})", *values))
         return bins
 
-    def neighbours(self, signature: str) -> list[Bin]:
+    def neighbors(self, signature: str) -> list[Bin]:
         """The populated bins whose signatures differ in a single bit, in order of that bit."""
         flipped = [
             signature[:position] + ("1" if bit == "0" else "0") + signature[position + 1 :]

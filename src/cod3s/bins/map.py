@@ -67,10 +67,10 @@ def flatten(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """
     if not len(vectors):
         return np.zeros((0, 2))
-    centred = vectors - vectors.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]  # (dim, 2), widest first
+    centered = vectors - vectors.mean(axis=0)
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :2]  # (dim, 2), widest first
     axes *= np.where(np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None], axis=0) < 0, -1.0, 1.0)
-    flat = centred @ axes
+    flat = centered @ axes
     spread = np.ptp(flat, axis=0)
     middle = np.full(flat.shape, 0.5)
     scaled = np.divide(flat - flat.min(axis=0), spread, out=middle, where=spread > 1e-9)

@@ -125,14 +125,14 @@ def show(
     path, signature = _file_and_signature(first, second, bins)
     with cod3s.open_bins(path) as file:
         bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
-        neighbours = file.neighbours(signature)
+        neighbors = file.neighbors(signature)
         facts = file.facts
     record = {
         "signature": signature,
         "count": bin.count,
         "medoid": bin.medoid or None,
         "samples": bin.samples[:samples],
-        "neighbours": [{"signature": n.signature, "count": n.count, "medoid": n.medoid} for n in neighbours],
+        "neighbors": [{"signature": n.signature, "count": n.count, "medoid": n.medoid} for n in neighbors],
     }
     if json:
         print_json(record)
@@ -141,9 +141,9 @@ def show(
     lines = [("count", bin.count), ("medoid", bin.medoid or "(this bin has no sentences)")]
     lines += [("sample", text) for text in bin.samples[:samples]]
     print_table(f"Bin {signature}", ("", "sentence"), lines, settings)
-    if neighbours:
-        rows = [(n.signature, n.count, n.medoid) for n in neighbours]
-        print_table("Neighbours at Hamming distance 1", ("signature", "count", "medoid"), rows)
+    if neighbors:
+        rows = [(n.signature, n.count, n.medoid) for n in neighbors]
+        print_table("Neighbors at Hamming distance 1", ("signature", "count", "medoid"), rows)
 
 
 def tree(

@@ -1,4 +1,4 @@
-"""The `harvest` command: find pairs of cause and effect in raw text, or check the patterns on a labelled file."""
+"""The `harvest` command: find pairs of cause and effect in raw text."""
 
 import os
 import signal
@@ -22,37 +22,31 @@ _PLAIN = (".txt", ".md")
 
 def harvest(
     files: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Argument(help="Text (.txt, .md), tables (.jsonl, .csv, .tsv, also .gz, .parquet); - for stdin."),
-    ] = None,
+    ],
     output: Annotated[
-        Path | None,
+        Path,
         typer.Option("--output", "-o", help="The file of pairs: .parquet; .tsv, .csv or .jsonl, also .gz."),
-    ] = None,
+    ],
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, max=256, help="Processes; one per core by default.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many pairs.")] = None,
     min_words: Annotated[int, typer.Option(min=1, help="Minimum words per side.")] = 3,
     max_words: Annotated[int, typer.Option(min=1, help="Maximum words per side.")] = 20,
-    column: Annotated[
-        str, typer.Option("--column", "--text-field", help="The column or field with the text, for tables.")
-    ] = "text",
+    column: Annotated[str, typer.Option(help="The column or field with the text, for tables.")] = "text",
     errors: Annotated[
         Literal["strict", "replace"], typer.Option(help="What to do with bytes that are not UTF-8.")
     ] = "strict",
-    check: Annotated[Path | None, typer.Option(help="Score the patterns on this labelled .jsonl instead.")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Find statements of cause and effect in raw text, and write them as pairs."""
-    if check:
-        _print_check(check, json)
-        return
-    if not files or output is None:
-        raise UsageError(
-            "harvest needs input files and an output file", hint="cod3s harvest FILES... -o pairs.parquet"
-        )
+    """Find statements of cause and effect in raw text, and write them as pairs.
+
+    A table with the columns cause, effect, pattern, order ("because": the text states the effect first; "so": the
+    cause) and corpus (the file), which `cod3s prepare` reads. A doubtful statement is dropped.
+    """
     if min_words > max_words:
         raise UsageError(f"--min-words {min_words} is more than --max-words {max_words}")
     from cod3s.harvest import Limits
@@ -90,31 +84,20 @@ def _total_megabytes(files: list[Path]) -> int | None:
 
 def _print_summary(summary: "Summary", output: Path) -> None:
     rows = [(name, f"{count:,}") for name, count in summary.kept.most_common()]
-    print_table("Pairs kept", ("pattern", "pairs"), [*rows, ("all", f"{summary.pairs:,}")])
+    if rows:
+        print_table("Pairs kept", ("pattern", "pairs"), [*rows, ("all", f"{summary.pairs:,}")])
+    else:
+        reason = (
+            f"all {summary.matched:,} cues were dropped" if summary.matched else "no cue such as `so` was found"
+        )
+        say(f"no pairs, because {reason}: {output} has no rows")
     rows = [(reason, f"{count:,}") for reason, count in summary.dropped.most_common()]
     caption = (
         f"{summary.files} file{'' if summary.files == 1 else 's'} | {summary.bytes / _MEGABYTE:,.1f} MB | "
         f"{summary.sentences:,} sentences | "
         f"{summary.matched:,} cues = {summary.pairs:,} kept + {summary.dropped.total():,} dropped | {output}"
     )
-    print_table("Cues dropped", ("reason", "cues"), rows, caption)
-
-
-def _print_check(path: Path, json: bool) -> None:
-    from cod3s.harvest.labelled import read_passages, score_patterns
-
-    passages = read_passages(path)
-    scores = score_patterns(passages)
-    if json:
-        rows = [score.as_record() for score in scores]
-        print_json({"file": path.name, "passages": len(passages), "rows": rows})
-        return
-    table = [(s.name, s.expected, s.found, s.right, _share(s.precision), _share(s.recall)) for s in scores]
-    columns = ("pattern", "expected", "found", "right", "precision", "recall")
-    print_table(
-        "Harvested pairs, compared with the labels", columns, table, f"{path.name} | {len(passages)} passages"
-    )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    if rows:
+        print_table("Cues dropped", ("reason", "cues"), rows, caption)
+    else:
+        typer.echo(caption)

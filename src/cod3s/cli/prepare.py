@@ -66,7 +66,9 @@ def prepare(
 
 def _print_corpus(output: str, manifest: "Manifest") -> None:
     config = manifest.config
-    settings = f"encoder {manifest.encoder} | bits {config.bits} | seed {config.seed} | filter {config.filter}"
+    settings = (
+        f"encoder {manifest.encoder or 'none'} | bits {config.bits} | seed {config.seed} | filter {config.filter}"
+    )
     for name, facts in manifest.relations.items():
         rows = [
             (step.name, f"{step.rows_in:,}", f"{step.removed:,}", f"{step.rows_out:,}")

@@ -34,7 +34,7 @@ class HeldOut:
     large: tuple[int, ...] = ()
     has_dev: bool = True
     has_test: bool = True
-    is_given: bool = False  # whether rows name their splits
+    has_own_splits: bool = False  # whether rows name their splits
 
     def split_of(self) -> str:
         """An SQL expression for the split of a row."""
@@ -49,11 +49,11 @@ class HeldOut:
 def hold_out(connection: Any, tables: Sequence[str], config: PrepareConfig) -> HeldOut:
     """Choose the stretches of the line for the rows of all relations together."""
     rows = " UNION ALL ".join(f"SELECT unit, split FROM {table}" for table in tables)
-    [(given, open_rows)] = connection.execute(
+    [(named, open_rows)] = connection.execute(
         f"SELECT count(*) FILTER (split <> ''), count(*) FILTER (split = '') FROM ({rows})"
     ).fetchall()
     if not open_rows or (config.dev == 0 and config.test == 0):
-        return HeldOut(is_given=bool(given))
+        return HeldOut(has_own_splits=bool(named))
     share = SHARE if config.held_out is None else config.held_out
     dev_end, test_end, large = int(share * _END), int(2 * share * _END), ()
     if open_rows <= _SMALL:
@@ -61,14 +61,14 @@ def hold_out(connection: Any, tables: Sequence[str], config: PrepareConfig) -> H
         columns = connection.sql(query).fetchnumpy()
         units, pairs = columns["unit"].astype(np.uint64), columns["pairs"].astype(np.int64)
         if len(units) < MIN_UNITS:
-            return HeldOut(is_given=bool(given))
+            return HeldOut(has_own_splits=bool(named))
         too_large = pairs * MIN_UNITS > pairs.sum()
         large = tuple(units[too_large].tolist())
         units, pairs = units[~too_large], pairs[~too_large]
         dev, test = (_least(config, most, open_rows, len(tables)) for most in (config.dev, config.test))
         dev_end = _end_of(units, pairs, 0, dev_end, dev)
         test_end = _end_of(units, pairs, dev_end, dev_end + int(share * _END), test)
-    return HeldOut(dev_end, min(test_end, _END - 1), large, config.dev != 0, config.test != 0, bool(given))
+    return HeldOut(dev_end, min(test_end, _END - 1), large, config.dev != 0, config.test != 0, bool(named))
 
 
 def _least(config: PrepareConfig, most: int | None, pairs: int, relations: int) -> int:

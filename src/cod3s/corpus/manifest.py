@@ -50,7 +50,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class RelationFacts:
-    """What a relation of the corpus holds, and the funnel that led to it."""
+    """The content of a relation, and the funnel that led to it."""
 
     template: str
     inverse: str

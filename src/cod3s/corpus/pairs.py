@@ -59,11 +59,11 @@ def open_pairs(path: Path, relation: Relation, *, alone: bool, all_orders: bool)
         return _pair_file(scan, source, target, "NULL" if all_orders else matching, order, unit)
     if alone and {"source", "target"} <= names:
         return _pair_file(scan, scan.text("source"), scan.text("target"), "NULL", "''", "source")
-    found = ", ".join(map(repr, scan.names[:8])) or "none"
+    columns = ", ".join(map(repr, scan.names[:8])) or "none"
     needed = "'source' and 'target'" if alone else "'relation', 'source' and 'target'"
     causal = "'cause' and 'effect', or " if relation.order else ""
     raise FileFormatError(
-        f"{display_name(path)} has the columns {found}, but needs {causal}{needed}",
+        f"{display_name(path)} has the columns {columns}, but needs {causal}{needed}",
         hint="the first line of a TSV or CSV file names its columns; a file without relations needs --relation",
     )
 
@@ -95,9 +95,8 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
             raise Cod3sError(f"no file at {path}", hint=hint)
         inside = [path]
         if path.is_dir():
-            found = (file for file in path.rglob("*") if file.is_file())
-            visible = [file for file in found if not any(part[0] == "." for part in file.relative_to(path).parts)]
-            inside = sorted(visible, key=lambda file: file.relative_to(path).as_posix())
+            names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+            inside = [path / name for name in names if not any(part[0] == "." for part in name.split("/"))]
         if not inside:
             raise Cod3sError(f"the folder {path} contains no files")
         files += inside

@@ -1,6 +1,6 @@
 """Read evaluation questions: COPA and Balanced-COPA XML, SuperGLUE COPA and e-CARE JSON lines.
 
-A file is recognised by its content. A question that cannot be read is an error, because nobody would notice an
+A file is recognized by its content. A question that cannot be read is an error, because nobody would notice an
 evaluation on half a set.
 """
 
@@ -65,10 +65,10 @@ def _parse_record(record: Any) -> Question:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What a JSONL set calls its fields."""
+    """The names of the fields of a JSONL set."""
 
     id: str
-    asked: str
+    direction: str
     alternatives: tuple[str, ...]
 
     def question(self, record: dict[str, Any]) -> Question:
@@ -79,7 +79,9 @@ class _Layout:
         if answer is not None and (type(answer) is not int or answer not in range(len(self.alternatives))):
             raise ValueError(f"the label is {answer!r}, but must be 0 or 1")
         premise, *alternatives = texts
-        return Question(str(record[self.id]), premise, _direction(record[self.asked]), tuple(alternatives), answer)
+        return Question(
+            str(record[self.id]), premise, _direction(record[self.direction]), tuple(alternatives), answer
+        )
 
 
 _LAYOUTS = (
@@ -90,15 +92,15 @@ _LAYOUTS = (
 
 def _find_layout(record: dict[str, Any]) -> _Layout:
     for layout in _LAYOUTS:
-        if {"premise", layout.asked, *layout.alternatives} <= record.keys():
+        if {"premise", layout.direction, *layout.alternatives} <= record.keys():
             return layout
     raise ValueError(f"it has the fields {', '.join(sorted(record)[:8])}, which no known set has")
 
 
-def _direction(asked: Any) -> str:
-    if asked not in ("cause", "effect"):
-        raise ValueError(f"it must ask for cause or effect, not {asked!r}")
-    return str(asked)
+def _direction(value: Any) -> str:
+    if value not in ("cause", "effect"):
+        raise ValueError(f"it must ask for cause or effect, not {value!r}")
+    return str(value)
 
 
 def _read_xml(file: Path) -> Iterator[Question]:

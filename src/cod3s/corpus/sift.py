@@ -28,12 +28,12 @@ SIFT_REASONS = {
     OTHER_ORDER: "worded the other way round (X because Y, or X, so Y): teaches the inverse relation",
     "blank": "a side is empty: nothing to sign",
 }
-"""What removes pairs with any filters."""
+"""The reasons to remove pairs that hold with any filters."""
 
 
 @dataclass(frozen=True)
 class Sifted:
-    """What became of a file's rows; `removed` counts them by the filter that removed them."""
+    """The counts of a file's rows; `removed` counts them by the filter that removed them."""
 
     rows: int
     kept: int

@@ -51,7 +51,7 @@ class Shard:
 
 @dataclass
 class SplitCounts:
-    """What became of a relation's rows: how many were removed, by reason, and how many are in each split."""
+    """The counts of a relation's rows: those removed, by reason, and those in each split."""
 
     removed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLIT_REASONS, 0))
     rows: dict[str, int] = field(default_factory=dict)
@@ -105,11 +105,11 @@ class Splitter:
                 )
                 count.rows[split] = sum(shard.rows for shard in written)
                 shards += written
-        return Plan(shards, self._counts, self._held_out.is_given)
+        return Plan(shards, self._counts, self._held_out.has_own_splits)
 
     def _most(self) -> dict[str, int | None]:
         """The maximum number of pairs in each split; a split of the input's own is limited only by request."""
-        held_out = None if self._held_out.is_given else MAX_PAIRS
+        held_out = None if self._held_out.has_own_splits else MAX_PAIRS
         return {
             "train": self._config.limit,
             "dev": held_out if self._config.dev is None else self._config.dev,
@@ -205,11 +205,11 @@ def _limited(
 ) -> Iterator[pa.RecordBatch]:
     """The first `limit` rows by key, which are a random sample; the others are counted as removed."""
     for batch in batches:
-        taken = batch.slice(0, limit)
-        count.removed[reason] += len(batch) - len(taken)
-        limit = None if limit is None else limit - len(taken)
-        if len(taken):
-            yield taken
+        rows = batch.slice(0, limit)
+        count.removed[reason] += len(batch) - len(rows)
+        limit = None if limit is None else limit - len(rows)
+        if len(rows):
+            yield rows
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:

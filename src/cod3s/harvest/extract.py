@@ -114,9 +114,9 @@ def _rule_at(small: str, start: int, end: int) -> tuple[Rule | None, int]:
     if false_cue:
         return false_cue, start
     for rule in _RULES[cue]:
-        taken = rule.fit(around)
-        if taken is not None:
-            return rule, start - taken
+        width = rule.fit(around)
+        if width is not None:
+            return rule, start - width
     return None, start
 
 

@@ -31,7 +31,7 @@ OVER_LIMIT = "over the limit"
 
 @dataclass
 class Summary:
-    """What was read, kept and dropped: `matched` cues are all `kept` plus all `dropped`."""
+    """The counts of text and cues: `matched` cues are all `kept` plus all `dropped`."""
 
     files: int = 0
     bytes: int = 0

@@ -21,7 +21,8 @@ _EMPHASIS = re.compile(r"(?<![\w*_])(\*\*|__|\*|_)(?=\S)([^*_]+?)(?<=\S)\1(?![\w
 
 # Where a sentence may end: a stop, closing quotes, space, and then something that may open a sentence.
 _END = re.compile(r"""[.!?…]+["'”’)\]]*\s+(?=["'“‘(\[]*[^\Wa-zß-öø-ÿ_])""")
-
+# People end sentences with these instead of a stop, or after it.
+_EMOJI = re.compile("\\s*[\U0001f000-\U0001faff\u2600-\u27bf\u2b50\u2b55\ufe0f\u200d]+\\s*")
 
 _TITLES = word_set("titles")
 _BEFORE_NUMBERS = word_set("before numbers")
@@ -52,15 +53,25 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """The sentences of a paragraph, in order, each with its end punctuation; only spaces are lost."""
+    """The sentences of a paragraph, in order, each with its end punctuation; only spaces and emoji are lost."""
     return [paragraph[start:end].strip() for start, end in sentence_spans(paragraph)]
 
 
 def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
-    """Where each sentence of a paragraph begins and ends, including the space after it."""
+    """Where each sentence of a paragraph begins and ends, including the space after it; emoji end a sentence."""
+    if paragraph.isascii():
+        return _spans(paragraph, 0, len(paragraph))
+    spans, start = [], 0
+    for emoji in _EMOJI.finditer(paragraph):
+        spans += _spans(paragraph, start, emoji.start())
+        start = emoji.end()
+    return spans + _spans(paragraph, start, len(paragraph))
+
+
+def _spans(paragraph: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The sentences between two positions, between which no emoji stands."""
     spans = []
-    start = 0
-    for match in _END.finditer(paragraph):
+    for match in _END.finditer(paragraph, start, end):
         stop, after = match.span()
         is_plain_stop = paragraph[stop] == "." and after - stop == 2
         # No abbreviation is longer than seven letters: most words need no closer look.
@@ -68,8 +79,8 @@ def sentence_spans(paragraph: str) -> list[tuple[int, int]]:
             continue
         spans.append((start, after))
         start = after
-    if start or paragraph.strip():  # something always follows a sentence's end
-        spans.append((start, len(paragraph)))
+    if paragraph[start:end].strip():
+        spans.append((start, end))
     return spans
 
 

@@ -52,7 +52,7 @@ _ARCHIVE_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"mimetypeapplication/vnd.oasis", "an OpenDocument file"),
     (b"mimetypeapplication/epub", "an EPUB book"),
 )
-"""What the first members of a zip archive are called if it is an office document."""
+"""The names of the first members of office documents, which are zip archives."""
 
 
 def refuse_binary(start: bytes, name: str) -> None:

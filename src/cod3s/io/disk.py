@@ -197,7 +197,7 @@ def write_json_lines(path: Path, records: Iterable[Any]) -> None:
 
 
 def read_json_lines(path: Path, parse: Callable[[Any], Record], what: str, hint: str = "") -> Iterator[Record]:
-    """What `parse` makes of the JSON value in each line; where it fails, the error names the line."""
+    """The records that `parse` makes of the JSON value in each line; where it fails, the error names the line."""
     with open_text(path) as stream:
         for number, line in enumerate(stream, 1):
             if not line.strip():
@@ -309,7 +309,7 @@ def damaged_gzip(name: str, error: Exception) -> FileFormatError:
 
 
 def display_name(path: str | Path) -> str:
-    """What messages call a file: its path, or standard input for `-` and for a copy of it."""
+    """The name of a file in messages: its path, or standard input for `-` and for a copy of it."""
     return _STANDARD_INPUT if str(path) == "-" or Path(path).name == _STANDARD_INPUT else str(path)
 
 

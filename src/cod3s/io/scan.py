@@ -37,7 +37,7 @@ class Rejects:
 
 @dataclass(frozen=True)
 class Scan:
-    """A table on disk: its kind, its columns (or the fields of its first record), and what FROM takes."""
+    """A table on disk: its kind, its columns (or the fields of its first record), and the source for FROM."""
 
     path: Path
     kind: str
@@ -93,7 +93,7 @@ def literal(text: str) -> str:
 
 
 def parquet_files(paths: Sequence[Path]) -> str:
-    """What FROM takes to read these Parquet files as one table."""
+    """The source for FROM that reads these Parquet files as one table."""
     return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}])"
 
 

@@ -1,16 +1,20 @@
-"""Compute precision and recall of the patterns on a labelled file.
+"""Compute precision and recall of the patterns of the harvest on a labelled file.
 
-Each line is a JSON object: `text`, `expected` (a list of [cause, effect, pattern]), `reason` and maybe `part`.
+    python tests/labelled_passages.py
+
+prints the table of docs/measured/corpus.md. Each line of the file is a JSON object: `text`, `expected` (a list of
+[cause, effect, pattern]), `reason` and maybe `part`.
 """
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cod3s.harvest.extract import find_pairs
 from cod3s.io.disk import read_json_lines
 
+LABELLED = Path(__file__).parent / "data" / "harvest-labelled.jsonl"
 Triple = tuple[str, str, str]  # cause, effect, pattern
 
 
@@ -41,10 +45,6 @@ class Score:
     def recall(self) -> float | None:
         """The share of expected pairs that were harvested; None if nothing was expected."""
         return self.right / self.expected if self.expected else None
-
-    def as_record(self) -> dict[str, Any]:
-        """The score as a JSON object."""
-        return {**asdict(self), "precision": self.precision, "recall": self.recall}
 
 
 def read_passages(path: Path) -> list[Passage]:
@@ -78,3 +78,11 @@ def _score(name: str, passages: list[Passage], pattern: str | None = None) -> Sc
         )
         counts.update(expected=len(expected), found=len(harvested), right=len(expected & harvested))
     return Score(name, counts["expected"], counts["found"], counts["right"])
+
+
+if __name__ == "__main__":
+    for score in score_patterns(read_passages(LABELLED)):
+        precision, recall = (
+            f"{value:.3f}" if value is not None else "–" for value in (score.precision, score.recall)
+        )
+        print(f"{score.name:24}{score.expected:9}{score.found:7}{score.right:7}{precision:>11}{recall:>8}")
