@@ -43,7 +43,7 @@ class Report:
             prompt_tokens=tokens.prompt,
             completion_tokens=tokens.completion,
             estimated=int(tokens.estimated),
-            wanted=result.selection.k,
+            wanted=result.selection.k or 0,
             answers_before=before.answers,
             distinct_before=before.distinct,
             answers_after=after.answers,

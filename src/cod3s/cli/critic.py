@@ -148,9 +148,9 @@ def _read_pairs(
     """Each row with all its fields, and the pair in it."""
     from cod3s.critic.likelihoods import Pair
     from cod3s.decode.request import check_source
-    from cod3s.selection.groups import open_candidates
+    from cod3s.io.tables import open_table
 
-    with open_candidates(file, None, target_field) as table:
+    with open_table(file) as table:
         source, target = table.text(source_field), table.text(target_field)
         for row in table:
             record = row.record if table.kind == "jsonl" else dict(zip(table.header, row.record, strict=True))

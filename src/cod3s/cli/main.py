@@ -63,7 +63,7 @@ Commands = tuple[tuple[str, Callable[..., None], str], ...]
 _COMMANDS: Commands = (
     ("generate", generate.generate, 'effect "the tenant misplaced his keys" -k 5'),
     ("run", run.run, "cause -k 5"),
-    ("select", select.select, "outputs.jsonl -k 5 --group-by prompt --score-field logprob"),
+    ("select", select.select, "outputs.jsonl -k 5 --by prompt --score-field logprob"),
     (
         "diversify",
         diversify.diversify,

@@ -1,11 +1,13 @@
-"""`cod3s select`: keep k candidates that mean different things, as a filter for pipes."""
+"""`cod3s select`: keep k candidates that mean different things, or drop near duplicates, as a filter for pipes."""
 
 import csv
+import io
 import json as json_library
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,197 +15,292 @@ import typer
 
 import cod3s
 from cod3s.cli.output import print_json, progress, say
-from cod3s.cli.parameters import BitsOption, BundleOption, EncoderOption, JsonOption, SeedOption
-from cod3s.errors import FileFormatError, UsageError
-from cod3s.options import SEED
+from cod3s.cli.parameters import BundleOption, EncoderOption, JsonOption, Options, takes_options
+from cod3s.errors import FileFormatError, Progress, UsageError, require
+from cod3s.io.disk import replaced_file, require_other, write_json_lines
+from cod3s.selection.config import SelectConfig
 
 if TYPE_CHECKING:
-    from cod3s.io.tables import Row, Table
-    from cod3s.selection import Selected, Selection
-    from cod3s.selection.groups import Group
+    from cod3s.selection import Leak, Selection
+    from cod3s.selection.candidates import Scores, Source
+    from cod3s.selection.groups import Candidates
 
-_MOST_REMEMBERED = 1_000_000  # values of finished groups, to notice when a value appears again
+Duplicates = dict[int, list[tuple[int, float | None]]]
+"""The duplicates of each kept candidate: positions and cosines, if these are known."""
 
-TextFieldOption = Annotated[
-    str | None,
-    typer.Option("--column", "--text-field", help="The column or field with the text; by default, `text`."),
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", "--text-field", help="The column or field with the text; by default, `text`; repeatable."
+    ),
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(help="Keep all but near duplicates: rows with this cosine to a kept one, such as 0.9; no -k."),
 ]
 ScorerOption = Annotated[
     Literal["critic"] | None, typer.Option(help="Score by plausibility with a bundle's critic, not by a field.")
 ]
+UnlikeOption = Annotated[Path | None, typer.Option(help="A file of texts shown before, to keep away from.")]
+LikeOption = Annotated[Path | None, typer.Option(help="A file of texts to keep near.")]
+AgainstOption = Annotated[
+    Path | None, typer.Option(help="--threshold: also leave out what is in this file, such as the test data.")
+]
 DuplicatesOption = Annotated[
+    Path | None,
+    typer.Option(help="Write what was left out, of which row it is a duplicate, and the cosine (JSONL)."),
+]
+ShowOption = Annotated[
     bool, typer.Option("--show-duplicates", help="Also print the duplicates of each selected candidate.")
 ]
-HammingOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Candidates that differ in at most this many bits are duplicates; default: a quarter of --bits.",
-    ),
-]
-ScoreWeightOption = Annotated[
-    float | None, typer.Option(help="Weight of scores against diversity, 0 to below 1; 0.03 for auto, else 0.5.")
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the chosen rows here; Parquet stays Parquet.")
 ]
 
 
+@takes_options(SelectConfig)
 def select(
-    file: Annotated[Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv or lines, or - for stdin.")],
-    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many to keep per group.")] = 10,
-    method: Annotated[str, typer.Option(help="auto, signatures, mmr, dpp or kmedoids.")] = "auto",
-    group_by: Annotated[
-        str | None, typer.Option(help="Field to group by; the records of a group must be adjacent.")
-    ] = None,
-    text_field: TextFieldOption = None,
+    file: Annotated[
+        Path, typer.Argument(help="Candidates: .jsonl, .csv, .tsv, .parquet or lines, or - for stdin.")
+    ],
+    options: Options,
+    threshold: ThresholdOption = None,
+    by: Annotated[str | None, typer.Option(help="Column to group by: -k per group.")] = None,
+    column: ColumnsOption = None,
     score_field: Annotated[str | None, typer.Option(help="Field that holds a number; higher is better.")] = None,
     score_with: ScorerOption = None,
     source_field: Annotated[str, typer.Option(help="critic: field with the source of each candidate.")] = "source",
     relation: Annotated[str, typer.Option(help="critic: effect or cause.")] = "effect",
     bundle: BundleOption = None,
-    format: Annotated[str | None, typer.Option(help="jsonl, csv, tsv or lines, if the name does not say.")] = None,
-    show_duplicates: DuplicatesOption = False,
-    min_hamming: HammingOption = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="signatures: keep fewer than k rather than any within --min-hamming.")
-    ] = False,
-    score_weight: ScoreWeightOption = None,
+    format: Annotated[
+        str | None, typer.Option(help="jsonl, csv, tsv, parquet or lines, if the name does not say.")
+    ] = None,
+    unlike: UnlikeOption = None,
+    like: LikeOption = None,
+    against: AgainstOption = None,
+    duplicates: DuplicatesOption = None,
+    show_duplicates: ShowOption = False,
+    output: OutputOption = None,
     encoder: EncoderOption = "static",
-    bits: BitsOption = 128,
-    seed: SeedOption = SEED,
     json: JsonOption = False,
 ) -> None:
-    """Keep k candidates that mean different things: whole records, in the format they came in.
+    """Keep k candidates that mean different things, or with --threshold drop near duplicates: whole records.
 
-    Without --score-field, the order of the file is the ranking. --json prints a selection per group instead.
+    Records come out as they came in, with their line ends; the rows of a Parquet file are printed as JSON. Without
+    --score-field, the order of the file is the ranking. --json prints a selection per group instead.
     """
-    from cod3s.selection.groups import open_candidates, read_groups
+    from cod3s.selection.candidates import check_scores, open_source
+    from cod3s.selection.groups import read_candidates
 
-    if score_with and score_field:
-        raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
-    choose = partial(
-        cod3s.select,
-        k=k,
-        method=method,
-        min_hamming=min_hamming,
-        bits=bits,
-        encoder=cod3s.load_encoder(encoder),
-        seed=seed,
-        score_weight=score_weight,
-        strict=strict,
+    _check_together(threshold, options, by, unlike, like, against, score_with, score_field)
+    config = SelectConfig(**options).resolve()
+    for path in (output, duplicates):
+        if path is not None:
+            require_other(path, [path for path in (file, unlike, like, against) if path is not None])
+    candidates = read_candidates(file, kind=format, columns=column or (), score_field=score_field, by=by)
+    scores = candidates.scores
+    if score_with:
+        scores = _critic_scores(candidates, bundle, relation, source_field)
+    numbers = check_scores(scores, len(candidates.texts))
+    source = open_source(candidates.texts, cod3s.load_encoder(encoder), None, config.bits, config.seed)
+    with progress("candidates", len(candidates.texts)) as advance:
+        if threshold is not None:
+            result = _drop(source, numbers, threshold, against, config.seed, advance)
+        else:
+            result = _choose(source, numbers, config, candidates.values, unlike, like, advance)
+    if json:
+        for value, selection in result.selections():
+            _print_selection(candidates, selection, by, value, show_duplicates)
+    if not json or output is not None:
+        _write(output, candidates, result, show_duplicates)
+    if duplicates is not None:
+        write_json_lines(duplicates, _left_out(candidates, result))
+    if not json:
+        for remark in result.remarks:
+            say(remark)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The positions to print, in their order, what each stands for, and the records for --json."""
+
+    kept: list[int]
+    duplicates: Duplicates
+    remarks: tuple[str, ...]
+    selections: Callable[[], Iterable[tuple[Any, "Selection"]]]
+    leaks: tuple["Leak", ...] = ()
+
+
+def _drop(
+    source: "Source",
+    scores: "Scores | None",
+    threshold: float,
+    against: Path | None,
+    seed: int,
+    advance: Progress,
+) -> _Result:
+    """What is left without near duplicates, in the order of the file."""
+    from cod3s.selection.duplicates import find_distinct
+    from cod3s.selection.history import open_history
+    from cod3s.selection.remarks import remarks_on_distinct, unknown_language
+    from cod3s.selection.result import Deduplicated, leaks_of
+
+    others = open_history(against, "--against")
+    distinct = find_distinct(
+        source, scores, threshold, against=None if others is None else others.read(), seed=seed, progress=advance
     )
-    with open_candidates(file, format, text_field) as table, progress("candidates", None) as advance:
-        groups = read_groups(table, text_field=text_field, score_field=score_field, group_by=group_by)
-        scores_of = _critic_scores(table, bundle, relation, source_field) if score_with else _file_scores
-        if not json:
-            _print_header(table, show_duplicates)
-        for group in _noticing_repeats(groups, group_by):
-            texts = [candidate.text for candidate in group.candidates]
-            selection = choose(texts, scores=scores_of(group))
-            if json:
-                _print_selection(group, selection, table, group_by, show_duplicates)
-            else:
-                _print_records(group, selection, table, show_duplicates)
-            sys.stdout.flush()  # the reader of the pipe gets each group as soon as it is done
-            advance(len(group.candidates))
-            if group_by is None and not json:
-                for remark in selection.remarks:
-                    say(remark)
+    return _Result(
+        sorted(distinct.kept.tolist()),
+        distinct.dropped.by_owner(),
+        (*remarks_on_distinct(distinct), *unknown_language(source)),
+        lambda: [(None, Deduplicated.of(distinct))],
+        leaks_of(distinct),
+    )
 
 
-def _file_scores(group: "Group") -> list[float] | None:
-    """The scores in the file; None without a score field, where the order of the candidates ranks them."""
-    return [candidate.score for candidate in group.candidates if candidate.score is not None] or None
+def _choose(
+    source: "Source",
+    scores: "Scores | None",
+    config: SelectConfig,
+    values: list[Any] | None,
+    unlike: Path | None,
+    like: Path | None,
+    advance: Progress,
+) -> _Result:
+    """k candidates, of each group if there are groups."""
+    from cod3s.selection.choose import choose, choose_by, joined
+    from cod3s.selection.history import open_history
+    from cod3s.selection.tables import groups_of
+
+    histories = open_history(unlike, "--unlike"), open_history(like, "--like")
+    if values is None:
+        whole = choose(source, scores, config, *histories)
+        selections = [(None, whole)]
+        advance(len(source.texts))
+    else:
+        groups = groups_of(values, len(source.texts))
+        selections = []
+        for value, selection in choose_by(source, scores, config, groups, *histories):
+            selections.append((value, selection))
+            advance(len(groups[value]))
+        whole = joined(config, selections)
+    duplicates = {
+        selected.index: list(zip_longest(selected.duplicates, selected.similarities)) for selected in whole
+    }
+    return _Result(whole.indices, duplicates, whole.remarks, lambda: selections)
 
 
-def _critic_scores(
-    table: "Table", bundle: Path | None, relation: str, source_field: str
-) -> Callable[["Group"], list[float] | None]:
-    """Score a group's candidates by how plausible they are as answers to their sources."""
+def _critic_scores(candidates: "Candidates", bundle: Path | None, relation: str, source_field: str) -> list[float]:
+    """How plausible each candidate is as an answer to its source."""
     from cod3s.critic.likelihoods import Pair
     from cod3s.decode.request import check_source
 
-    source = table.text(source_field)
+    pairs = [
+        Pair(relation, check_source(source), check_source(text))
+        for source, text in zip(candidates.column(source_field), candidates.texts, strict=True)
+    ]
     generator = cod3s.load(bundle)
     generator.require_relation(relation)
-    judge = generator.judge
-
-    def scores(group: "Group") -> list[float]:
-        pairs = [
-            Pair(relation, check_source(source(candidate.row)), check_source(candidate.text))
-            for candidate in group.candidates
-        ]
-        probabilities: list[float] = judge(pairs).tolist()
-        return probabilities
-
-    return scores
-
-
-def _noticing_repeats(groups: "Iterator[Group]", group_by: str | None) -> "Iterator[Group]":
-    """Pass the groups on, with a remark when a value appears again: only adjacent records form a group."""
-    seen: set[int] = set()
-    remarked = False
-    for group in groups:
-        number = hash(str(group.value))
-        if group_by is not None and number in seen and not remarked:
-            line = group.candidates[0].row.line
-            say(f"{group_by} {group.value!r} appears again in line {line}: sort by it to get one group per value")
-            remarked = True
-        if len(seen) < _MOST_REMEMBERED:
-            seen.add(number)
-        yield group
+    probabilities: list[float] = generator.judge(pairs).tolist()
+    return probabilities
 
 
 def _print_selection(
-    group: "Group", selection: "Selection", table: "Table", group_by: str | None, more: bool
+    candidates: "Candidates", selection: "Selection", by: str | None, value: Any, show: bool
 ) -> None:
     """Print a JSON object for the group; every selected candidate carries its whole record."""
-    record = asdict(selection)
-    for chosen, selected in zip(record["selected"], selection.selected, strict=True):
-        row = group.candidates[selected.index].row
-        fields = dict(zip(table.header, row.record, strict=True)) if table.header else row.record
-        chosen |= {"line": row.line, "record": fields}
-        if more:
-            chosen["duplicate_texts"] = _duplicates(group, selected)
-    print_json({**({} if group_by is None else {"group": group.value}), **record})
+    record = selection.to_dict()
+    for chosen in record["selected"]:
+        chosen |= {"line": candidates.rows[chosen["index"]].line, "record": candidates.record(chosen["index"])}
+        del chosen["group"]
+        if show:
+            chosen["duplicate_texts"] = [candidates.texts[position] for position in chosen["duplicates"]]
+    print_json({**({} if by is None else {"group": value}), **record})
 
 
-def _print_records(group: "Group", selection: "Selection", table: "Table", more: bool) -> None:
-    for selected in selection.selected:
-        duplicates = _duplicates(group, selected) if more else None
-        _print_record(table, group.candidates[selected.index].row, duplicates)
+def _write(output: Path | None, candidates: "Candidates", result: _Result, show: bool) -> None:
+    """The chosen records, as they came; duplicates as one more field, or as lines with an =."""
+    if output is None:
+        for line in _lines(candidates, result, show):
+            sys.stdout.write(line)
+        return
+    with replaced_file(output) as partial:
+        if candidates.arrow is not None and output.suffix == ".parquet":
+            require("pyarrow.parquet", "corpus").write_table(candidates.arrow.take(result.kept), partial)
+            return
+        with partial.open("w", encoding="utf-8", newline="") as stream:
+            stream.writelines(_lines(candidates, result, show))
 
 
-def _print_header(table: "Table", more: bool) -> None:
-    if table.header:
-        if more:
-            _check_free(table, table.header, 1)
-        _print_cells(table, table.header + (["duplicates"] if more else []))
+def _lines(candidates: "Candidates", result: _Result, show: bool) -> Iterator[str]:
+    end = candidates.line_end
+    header = candidates.header if candidates.kind in ("csv", "tsv") else []
+    if show:
+        _check_free(candidates, header, 1)
+    if header:
+        yield _cells(candidates.kind, header + (["duplicates"] if show else []), end)
+    for position in result.kept:
+        row = candidates.rows[position]
+        texts = [candidates.texts[duplicate] for duplicate, _ in result.duplicates.get(position, ())]
+        if candidates.kind == "lines":
+            yield "".join(line + end for line in [row.written, *(f"    = {text}" for text in texts if show)])
+        elif header:
+            yield _cells(candidates.kind, row.record + ([_json(texts)] if show else []), end)
+        elif show:
+            record = candidates.record(position)
+            _check_free(candidates, record, row.line)
+            yield _json({**record, "duplicates": texts}) + end
+        else:
+            yield (row.written or _json(candidates.record(position))) + end
 
 
-def _print_record(table: "Table", row: "Row", duplicates: list[str] | None) -> None:
-    """Print a record unchanged, in its format; duplicates as an extra field, or as lines with an =."""
-    if table.kind == "lines":
-        print("\n    = ".join([row.written, *(duplicates or ())]))
-    elif table.kind != "jsonl":
-        extra = [] if duplicates is None else [json_library.dumps(duplicates, ensure_ascii=False)]
-        _print_cells(table, row.record + extra)
-    elif duplicates is None:
-        print(row.written)
-    else:
-        _check_free(table, row.record, row.line)
-        print_json({**row.record, "duplicates": duplicates})
+def _cells(kind: str, cells: list[str], end: str) -> str:
+    if kind == "tsv":
+        return "\t".join(cells) + end
+    line = io.StringIO()
+    csv.writer(line, lineterminator=end).writerow(cells)
+    return line.getvalue()
 
 
-def _print_cells(table: "Table", cells: list[str]) -> None:
-    print("\t".join(cells)) if table.kind == "tsv" else csv.writer(sys.stdout, lineterminator="\n").writerow(cells)
+def _json(value: Any) -> str:
+    return json_library.dumps(value, ensure_ascii=False, default=str)
 
 
-def _check_free(table: "Table", names: Any, line: int) -> None:
+def _check_free(candidates: "Candidates", names: Iterable[str], line: int) -> None:
     if "duplicates" in names:
         raise FileFormatError(
-            f"{table.name}, line {line}: there already is a field 'duplicates'",
+            f"{candidates.name}, line {line}: there already is a field 'duplicates'",
             hint="use --json, which keeps the record and the duplicates apart",
         )
 
 
-def _duplicates(group: "Group", selected: "Selected") -> list[str]:
-    return [group.candidates[index].text for index in selected.duplicates]
+def _left_out(candidates: "Candidates", result: _Result) -> Iterator[dict[str, Any]]:
+    """A record for each candidate that was left out as a duplicate or a leak, in the order of the file."""
+    records = []
+    for owner, duplicates in result.duplicates.items():
+        line, text = candidates.rows[owner].line, candidates.texts[owner]
+        for position, similarity in duplicates:
+            records.append((position, {"duplicate_of": line, "kept": text, "similarity": similarity}))
+    for leak in result.leaks:
+        records.append((leak.index, {"leak_of": leak.other + 1, "similarity": leak.similarity}))
+    for position, facts in sorted(records, key=itemgetter(0)):
+        row = candidates.rows[position]
+        yield {"line": row.line, **facts, "record": candidates.record(position)}
+
+
+def _check_together(
+    threshold: float | None,
+    options: Options,
+    by: str | None,
+    unlike: Path | None,
+    like: Path | None,
+    against: Path | None,
+    score_with: str | None,
+    score_field: str | None,
+) -> None:
+    if score_with and score_field:
+        raise UsageError("--score-with and --score-field both give scores", hint="leave out one of them")
+    if threshold is not None and ("k" in options or by or unlike or like):
+        raise UsageError("--threshold keeps all that differ, without -k, --by, --unlike and --like")
+    if threshold is None and against:
+        raise UsageError("--against needs --threshold", hint="for example --threshold 0.9")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from cod3s.errors import FileFormatError, Progress, SentenceError, UsageError, did_you_mean, require
 from cod3s.io.disk import display_name, existing_file, open_text, replaced_file
@@ -42,10 +42,10 @@ class Table:
     The records of a Parquet file are JSON objects, so its kind is jsonl.
     """
 
-    def __init__(self, lines: Iterable[str], name: str, kind: str) -> None:
+    def __init__(self, lines: Iterable[str], name: str, kind: str, stream: TextIO | None = None) -> None:
         self.name = name
         self.kind = kind
-        self._lines = lines
+        self._lines, self._stream = lines, stream
         self.header: list[str] = []
         if kind in ("csv", "tsv"):
             csv.field_size_limit(MAX_FIELD)
@@ -53,6 +53,11 @@ class Table:
             tabs = kind == "tsv"
             self._cells = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(lines)
             self.header = self._next_cells() or []
+
+    @property
+    def line_end(self) -> str:
+        """What ends the lines of the file, as far as it was read: \\n, or \\r\\n if all of them do."""
+        return "\r\n" if self._stream is not None and self._stream.newlines == "\r\n" else "\n"
 
     def __iter__(self) -> Iterator[Row]:
         if self.kind == "jsonl":
@@ -153,7 +158,8 @@ def open_table(
         return
     with open_text(path, errors) as stream:
         first = next(stream, "")
-        yield Table(chain([first] if first else [], stream), display_name(path), kind or guess(first))
+        lines = chain([first] if first else [], stream)
+        yield Table(lines, display_name(path), kind or guess(first), stream)
 
 
 def _parquet_lines(path: Path, columns: Sequence[str] | None) -> Iterator[str]:

@@ -1,83 +1,56 @@
-"""Select k candidates by a named method, and list the duplicates of each."""
+"""Select k candidates that mean different things, or drop near duplicates; the door of the room."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
-from cod3s.errors import Cod3sError
-from cod3s.options import find_name
-from cod3s.records import ResultSet
+from cod3s.errors import UsageError
+from cod3s.selection import tables
 from cod3s.selection.candidates import (
-    Pool,
     Rows,
     Scores,
-    SignedVectors,
+    Source,
     check_scores,
     check_texts,
-    check_vectors,
-    make_pool,
+    encode_rows,
+    open_source,
+    quality_of,
     rank,
+    sign_rows,
 )
-from cod3s.selection.methods.greedy import choose_dpp, choose_mmr, take_away_shared
-from cod3s.selection.methods.hamming_rule import choose_apart
-from cod3s.selection.methods.kmedoids import choose_kmedoids
-from cod3s.signatures import SEED, Packed, check_bits, hamming, keep_apart, random_code, to_text, unpack
-from cod3s.signatures.signer import Signer, open_signer
+from cod3s.selection.config import AUTO, BITS, SelectConfig
+from cod3s.selection.duplicates import find_distinct
+from cod3s.selection.greedy import choose_dpp, choose_mmr, weights_of
+from cod3s.selection.hamming_rule import choose_apart
+from cod3s.selection.history import History, open_history
+from cod3s.selection.kmedoids import choose_kmedoids
+from cod3s.selection.remarks import Cosines, remarks_on, unknown_language
+from cod3s.selection.representatives import choose_representatives
+from cod3s.selection.result import Deduplicated, Selected, Selection, TableSelection
+from cod3s.selection.standing import Standing, standing_by_cosine, standing_by_hamming
+from cod3s.selection.thinning import thin
+from cod3s.signatures import SEED, cosine_estimate, hamming, to_text, unpack
 
-AUTO = "auto"
-METHODS = {
-    AUTO: "dpp up to 100,000 candidates, signatures beyond: the best by docs/measured/select.md",
-    "signatures": "the paper's rule: the best of each bin, from bins that are far apart; linear, flat memory",
-    "mmr": "maximal marginal relevance: score against the nearest chosen candidate",
-    "dpp": "determinantal point process: score against the volume spanned",
-    "kmedoids": "k clusters, the best of each",
-}
-BITS = 128
-MOST_FOR_DPP = 100_000  # candidates that `auto` gives to dpp, which holds their vectors
-_WEIGHTED = ("mmr", "dpp")
-_SCORE_WEIGHT = 0.5
-_AUTO_SCORE_WEIGHT = 0.03  # scores decide between candidates that differ about as much
-_AUTO_SHARED = 0.6  # share of the candidates' mean that `auto` subtracts
-_AUTO_TYPICAL = 0.03  # what it gives candidates that have near neighbours
-_BLOCK = 65_536
-
-
-@dataclass(frozen=True)
-class Selected:
-    """A chosen candidate: its position in the list, and the positions of those it represents."""
-
-    text: str
-    signature: str
-    score: float | None
-    index: int
-    duplicates: tuple[int, ...]  # not chosen, and within `min_hamming` bits; the nearest chosen candidate has them
-
-
-@dataclass(frozen=True, repr=False)
-class Selection(ResultSet[Selected]):
-    """The chosen candidates, best first; the record of `select --json`."""
-
-    k: int  # as requested; fewer are selected if there are fewer candidates
-    method: str  # the method that ran: never `auto`
-    selected: tuple[Selected, ...]
-    settings: dict[str, str | int | float | bool]
-    blank: tuple[int, ...] = ()  # candidates with nothing visible in them: never selected
-    remarks: tuple[str, ...] = ()
-
-    _items = "selected"
-
-    def _title(self) -> str:
-        return f"{len(self)} by {self.method}"
+MOST_COMPARED = 1_000  # candidates that `representatives` compares in full; beyond, one stands for each bin
+_FEW = 200  # candidates whose pairs are all compared, to remark if all or none of them say the same
+_WISH_WEIGHT = 0.8  # of the similarity to `like`, where no higher score weight is set
 
 
 def select(
-    candidates: Iterable[str],
-    k: int,
+    candidates: Iterable[str] | Any,
+    k: int | None = None,
     *,
-    scores: Iterable[float] | None = None,
+    threshold: float | None = None,
+    column: str | Sequence[str] | None = None,
+    by: str | Iterable[Any] | None = None,
+    scores: Iterable[float] | str | None = None,
+    unlike: Iterable[str] | Path | None = None,
+    like: Iterable[str] | Path | None = None,
+    against: Iterable[str] | Path | None = None,
     method: str = AUTO,
     min_hamming: int | None = None,
     bits: int = BITS,
@@ -87,148 +60,227 @@ def select(
     score_weight: float | None = None,
     strict: bool = False,
 ) -> Selection:
-    """Choose k candidates that mean different things, and list the duplicates of each.
+    """Choose k candidates (10 by default) that mean different things, or with `threshold` drop near duplicates.
 
-    Higher scores are better; without scores the order of the list is the ranking. `auto` runs dpp up to 100,000
-    candidates and signatures beyond, or where `strict` or `min_hamming` ask for the rule; the result says which.
-    Two candidates count as the same when their signatures differ in at most `min_hamming` bits (default: a
-    quarter of `bits`). `strict` (signatures) returns fewer than k rather than any so close. `score_weight`
-    (mmr, dpp) weighs scores against diversity, 0 to below 1: default 0.5, and 0.03 for `auto`, which also
-    subtracts 0.6 of the vectors' mean and slightly prefers candidates with near neighbours (`shared` and `typical`
-    in the settings). `vectors` are your embeddings, which replace the encoder.
+    Candidates are texts or a table (pandas, Polars, `datasets.Dataset`): then `column` names the text (several are
+    joined), `scores` and `by` may name columns, and the result's `table` has the chosen rows as they came. `by`
+    chooses k per group. Higher scores are better; without scores, the order is the ranking.
+
+    `threshold`: a candidate whose cosine to a kept one is at least this is its duplicate; those as similar to
+    a text in `against` are left out as leaks. `unlike`: keep away from texts that were shown before. `like`: keep
+    near a wish. The three take texts, or the Path of a file.
+
+    `min_hamming` asks for the paper's rule (method `signatures`): candidates are the same if their signatures
+    differ in at most so many bits; by default a quarter of `bits`, a cosine of about 0.7. `strict` then returns
+    fewer than k rather than any so close. `score_weight`, from 0 to below 1, weighs scores against diversity: by
+    default 0.5 for mmr and dpp, else 0.03. `vectors` are your embeddings, which replace the encoder.
     """
-    check_method(method)
-    if k < 1:
-        raise Cod3sError(f"k is {k}", hint="it must be at least 1")
-    if score_weight is None:
-        score_weight = _AUTO_SCORE_WEIGHT if method == AUTO else _SCORE_WEIGHT
-    if not 0 <= score_weight < 1:
-        raise Cod3sError(f"the score weight is {score_weight}", hint="choose from 0 (diversity alone) to below 1")
+    table = candidates if tables.is_table(candidates) else None
+    if table is not None:
+        candidates = tables.texts_of(table, column)
+        scores = tables.column_of(table, scores) if isinstance(scores, str) else scores
+        by = tables.column_of(table, by) if isinstance(by, str) else by
+    elif column is not None or isinstance(scores, str) or isinstance(by, str):
+        raise UsageError("columns were named, but the candidates are not a table", hint="pass lists instead")
     texts = check_texts(candidates)
     numbers = check_scores(scores, len(texts))
-    shared = typical = 0.0
-    if method == AUTO and (strict or min_hamming is not None or len(texts) > MOST_FOR_DPP):
-        method = "signatures"
-    elif method == AUTO:
-        method, shared, typical = "dpp", _AUTO_SHARED, _AUTO_TYPICAL
-    positions, blank = rank(texts, numbers)
-    min_hamming = default_min_hamming(bits) if min_hamming is None else min_hamming
-    source, encoder_name = _open_source(encoder, vectors, len(texts), bits, seed)
-    pool = make_pool(texts, numbers, positions, source=source, keep_vectors=method != "signatures")
-    if pool.vectors is None or not len(pool.packed):
-        rows = choose_apart(pool, k, min_hamming=min_hamming, strict=strict)
-    else:
-        vectors = take_away_shared(pool.vectors, shared)
-        rows = _choose_by_vectors(pool, vectors, k, method, score_weight, typical, seed)
-    return Selection(
-        k=k,
-        method=method,
-        selected=_describe(texts, numbers, positions, pool.packed, rows, bits, min_hamming),
-        settings={
-            "encoder": encoder_name,
-            "bits": bits,
-            "min_hamming": min_hamming,
-            "seed": seed,
-            **({"score_weight": score_weight} if method in _WEIGHTED else {}),
-            **({"shared": shared, "typical": typical} if shared else {}),
-        },
-        blank=tuple(blank.tolist()),
-        remarks=_remarks(pool.packed, rows, k, min_hamming),
-    )
-
-
-def default_min_hamming(bits: int) -> int:
-    """A quarter of the bits: cosines above about 0.7 count as the same (docs/measured/select.md says why).
-
-    The paper's 2 of 16 corresponds to a cosine of about 0.9.
-    """
-    return check_bits(bits) // 4
-
-
-def _open_source(
-    encoder: Encoder | str, vectors: Vectors | None, count: int, bits: int, seed: int
-) -> tuple[Signer | SignedVectors, str]:
-    """Where vectors and signatures come from, and its name in the settings."""
-    if vectors is not None:
-        rows = check_vectors(vectors, count)
-        return SignedVectors(rows, random_code(bits, rows.shape[1], seed)), "vectors"
-    signer = open_signer(encoder, bits, seed)
-    return signer, signer.encoder.id
-
-
-def check_method(method: str) -> str:
-    """`method`, or an error if it is not one of METHODS."""
-    return find_name("method", method, METHODS)
-
-
-def _choose_by_vectors(
-    pool: Pool, vectors: Vectors, k: int, method: str, score_weight: float, typical_weight: float, seed: int
-) -> Rows:
-    """Rows chosen by a method that looks at cosines, from the candidates that say something new."""
-    rows = _different(pool)
-    vectors, quality = vectors[rows], pool.quality[rows]
-    if method == "kmedoids":
-        return rows[choose_kmedoids(vectors, quality, k, seed=seed)]
-    if method == "mmr":
-        return rows[choose_mmr(vectors, quality, k, score_weight=score_weight)]
-    return rows[choose_dpp(vectors, quality, k, score_weight=score_weight, typical_weight=typical_weight)]
-
-
-def _different(pool: Pool) -> Rows:
-    """The first row of each text."""
-    first: dict[str, int] = {}
-    for row in range(len(pool.packed)):
-        first.setdefault(pool.form(row), row)
-    return np.fromiter(first.values(), np.intp, len(first))
-
-
-def _describe(
-    texts: Sequence[str],
-    scores: Scores | None,
-    positions: Rows,
-    packed: Packed,
-    rows: Rows,
-    bits: int,
-    min_hamming: int,
-) -> tuple[Selected, ...]:
-    stands_for = _represented(packed, rows, min_hamming)
-    signatures = to_text(unpack(packed[rows], bits))
-    return tuple(
-        Selected(
-            text=texts[positions[row]],
-            signature=signature,
-            score=None if scores is None else float(scores[positions[row]]),
-            index=int(positions[row]),
-            duplicates=tuple(np.sort(positions[stands_for == number]).tolist()),
+    source = open_source(texts, encoder, vectors, bits, seed)
+    if threshold is not None:
+        if k is not None or by is not None or unlike is not None or like is not None:
+            raise UsageError("threshold= keeps all that differ, without k=, by=, unlike= or like=")
+        others = open_history(against, "against")
+        selection: Selection = Deduplicated.of(
+            find_distinct(source, numbers, threshold, against=None if others is None else others.read(), seed=seed)
         )
-        for number, (row, signature) in enumerate(zip(rows, signatures, strict=True))
+    else:
+        if against is not None:
+            raise UsageError("against= needs a threshold", hint="for example threshold=0.9")
+        config = SelectConfig(
+            k=SelectConfig.k if k is None else k,
+            method=method,
+            min_hamming=min_hamming,
+            strict=strict,
+            score_weight=score_weight,
+            bits=bits,
+            seed=seed,
+        ).resolve()
+        histories = open_history(unlike, "unlike"), open_history(like, "like")
+        if by is None:
+            selection = choose(source, numbers, config, *histories)
+        else:
+            groups = tables.groups_of(by, len(texts))
+            selection = joined(config, choose_by(source, numbers, config, groups, *histories))
+    if table is None:
+        return selection
+    return TableSelection.of(selection, tables.take(table, selection.indices))
+
+
+def choose(
+    source: Source,
+    scores: Scores | None,
+    config: SelectConfig,
+    unlike: History | None = None,
+    like: History | None = None,
+    among: Rows | None = None,
+) -> Selection:
+    """Choose from all candidates, or from those `among` these positions."""
+    positions, blank = rank(source.texts, scores, among)
+    candidates, remarks = len(positions), unknown_language(source)
+    if unlike is not None and candidates:
+        positions, remark = _away_from(source, positions, unlike, config)
+        remarks = (*remark, *remarks)
+    if config.method == "signatures":
+        picked = _pick_by_rule(source, positions, config)
+    else:
+        picked = _pick_by_vectors(source, positions, scores, config, unlike, like)
+    return Selection(
+        k=config.k,
+        method=config.method,
+        selected=_describe(source, scores, positions, picked),
+        settings={"encoder": source.name, **config.to_settings()},
+        blank=tuple(blank.tolist()),
+        remarks=(*remarks_on(picked.cosines, picked.rows, len(positions), config), *remarks),
     )
 
 
-def _represented(packed: Packed, rows: Rows, min_hamming: int) -> npt.NDArray[np.int32]:
-    """For each row, the number of the chosen row that represents it: the nearest, earlier on a tie; else -1."""
-    nearest = np.full(len(packed), -1, np.int32)
-    for start in range(0, len(packed) if len(rows) else 0, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        distances = np.stack([hamming(packed[block], packed[row]) for row in rows])  # (chosen, block)
-        nearest[block] = np.where(distances.min(axis=0) <= min_hamming, distances.argmin(axis=0), -1)
-    nearest[rows] = -1
-    return nearest
+def choose_by(
+    source: Source,
+    scores: Scores | None,
+    config: SelectConfig,
+    groups: dict[Any, Rows],
+    unlike: History | None = None,
+    like: History | None = None,
+) -> Iterator[tuple[Any, Selection]]:
+    """Choose k per group: each group's value and its selection; indices are positions among all candidates."""
+    for value, among in groups.items():
+        selection = choose(source, scores, config, unlike, like, among)
+        selected = tuple(replace(candidate, group=value) for candidate in selection)
+        yield value, replace(selection, selected=selected)
 
 
-def _shortage(chosen: int, candidates: int) -> str:
-    """Why fewer than k were chosen."""
-    if chosen < candidates:
-        return f"only {chosen} of {candidates} candidates differ"
-    return "there was only 1 candidate" if candidates == 1 else f"there were only {candidates} candidates"
+@dataclass(frozen=True, eq=False)
+class _Picked:
+    """The chosen rows (in rank order of the candidates), their signatures, and what they stand for."""
+
+    rows: Rows
+    signatures: list[str]
+    standing: Standing
+    cosines: Cosines  # among all candidates if they are few, else among the chosen
 
 
-def _remarks(packed: Packed, rows: Rows, k: int, min_hamming: int) -> tuple[str, ...]:
-    if not len(rows):
-        return ("there was nothing to select",)
-    if len(rows) < k:
-        return (_shortage(len(rows), len(packed)),)
-    apart = keep_apart(packed[rows], min_hamming).kept
-    if len(apart) < len(rows):
-        return (f"{len(apart)} of {k} differ in more than {min_hamming} bits; the others are closer",)
-    return ()
+def _pick_by_rule(source: Source, positions: Rows, config: SelectConfig) -> _Picked:
+    """Rows chosen by the Hamming rule; vectors are not kept."""
+    packed = sign_rows(source, positions)
+    rows = choose_apart(
+        packed,
+        lambda rows: source.forms(positions[rows]),
+        config.k,
+        min_hamming=config.hamming,
+        strict=config.strict,
+    )
+    distances = hamming(packed[rows][:, None], packed[rows])
+    return _Picked(
+        rows,
+        to_text(unpack(packed[rows], config.bits)),
+        standing_by_hamming(packed, rows, config.hamming),
+        cosine_estimate(distances, config.bits),
+    )
+
+
+def _pick_by_vectors(
+    source: Source,
+    positions: Rows,
+    scores: Scores | None,
+    config: SelectConfig,
+    unlike: History | None,
+    like: History | None,
+) -> _Picked:
+    """Rows chosen by a method that looks at cosines, from the candidates whose texts differ."""
+    packed, rows, count = None, np.arange(len(positions)), np.ones(len(positions))
+    most = max(MOST_COMPARED, 4 * config.k)
+    if config.method == "representatives" and len(positions) > most:
+        packed = sign_rows(source, positions)
+        rows, count = thin(packed, most)
+    vectors = encode_rows(source, positions[rows])
+    texts = _equal_texts(source.forms(positions[rows]))
+    different = np.flatnonzero(texts == np.arange(len(texts)))
+    among = vectors[different]
+    sizes: Scores = np.bincount(texts, count, len(texts))[different].astype(np.float64)
+    quality, score_weight = quality_of(scores, positions[rows[different]]), config.weight
+    if like is not None and len(among):
+        quality = (quality + quality_of(like.nearest(source, among), np.arange(len(among)))) / 2
+        score_weight = max(score_weight, _WISH_WEIGHT)
+    if config.method == "kmedoids" and len(among):
+        chosen = choose_kmedoids(among, quality, config.k, seed=config.seed)
+    elif config.method == "mmr":
+        chosen = choose_mmr(among, quality, config.k, score_weight=score_weight)
+    elif config.method == "dpp":
+        chosen = choose_dpp(among, quality, config.k, score_weight=score_weight)
+    else:
+        weight = weights_of(quality, score_weight)
+        if unlike is not None and len(among):
+            weight *= 1 - np.clip(unlike.nearest(source, among), 0, 0.99)
+        chosen = choose_representatives(among, weight, sizes, config.k)
+    chosen = different[chosen]
+    if packed is None:
+        standing = standing_by_cosine(vectors, texts, chosen, config.same_cosine)
+    else:
+        standing = standing_by_hamming(packed, rows[chosen], config.hamming)
+    compared = vectors if len(positions) <= _FEW else vectors[chosen]
+    return _Picked(rows[chosen], to_text(source.code.sign(vectors[chosen])), standing, compared @ compared.T)
+
+
+def _away_from(
+    source: Source, positions: Rows, unlike: History, config: SelectConfig
+) -> tuple[Rows, tuple[str, ...]]:
+    """The candidates that do not say what was shown before; if fewer than k, also the least similar others."""
+    shown = unlike.nearest(source, encode_rows(source, positions))
+    new = shown < config.same_cosine
+    known = int((~new).sum())
+    if new.sum() < config.k:
+        new[np.argsort(shown, kind="stable")[: config.k]] = True
+    remark = f"{known} of {len(positions)} candidates say what was shown before"
+    return positions[new], (remark,) if known else ()
+
+
+def _equal_texts(forms: list[str]) -> Rows:
+    """For each text, the first row with the same."""
+    first: dict[str, int] = {}
+    return np.fromiter((first.setdefault(form, row) for row, form in enumerate(forms)), np.intp, len(forms))
+
+
+def _describe(source: Source, scores: Scores | None, positions: Rows, picked: _Picked) -> tuple[Selected, ...]:
+    selected = []
+    owners = np.argsort(picked.standing.number, kind="stable")
+    bounds = np.searchsorted(picked.standing.number[owners], np.arange(len(picked.rows) + 1))
+    for number, (row, signature) in enumerate(zip(picked.rows.tolist(), picked.signatures, strict=True)):
+        duplicates = owners[bounds[number] : bounds[number + 1]]
+        duplicates = duplicates[np.argsort(positions[duplicates])]
+        similarity = picked.standing.similarity
+        selected.append(
+            Selected(
+                text=source.texts[positions[row]],
+                signature=signature,
+                score=None if scores is None else float(scores[positions[row]]),
+                index=int(positions[row]),
+                duplicates=tuple(positions[duplicates].tolist()),
+                similarities=() if similarity is None else tuple(similarity[duplicates].round(4).tolist()),
+            )
+        )
+    return tuple(selected)
+
+
+def joined(config: SelectConfig, groups: Iterable[tuple[Any, Selection]]) -> Selection:
+    """One selection from those of all groups."""
+    selections = dict(groups)
+    short = sum(len(selection) < config.k for selection in selections.values())
+    have = "has" if short == 1 else "have"
+    remark = f"{short} of {len(selections)} groups {have} fewer than {config.k} candidates that differ"
+    return Selection(
+        k=config.k,
+        method=config.method,
+        selected=tuple(candidate for selection in selections.values() for candidate in selection),
+        settings=next((selection.settings for selection in selections.values()), {}),
+        blank=tuple(sorted(position for selection in selections.values() for position in selection.blank)),
+        remarks=(remark,) if short else (),
+    )

@@ -5,6 +5,7 @@ thresholds are chosen.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,7 @@ class Code:
                 f"vectors of shape {vectors.shape} were given, but (n, {self.dim}) is needed",
                 hint="the code and the vectors must come from the same encoder",
             )
-        planes = self.planes.T.astype(np.float32)
-        offsets = self.thresholds.astype(np.float32)
+        planes, offsets = self._in_single_precision
         projected = np.empty((len(vectors), self.bits), np.float32)
         for start in range(0, len(vectors), _ROWS):
             rows = slice(start, start + _ROWS)
@@ -64,6 +64,12 @@ class Code:
         projected -= offsets
         _check_finite(projected)
         return projected
+
+    @cached_property
+    def _in_single_precision(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Hyperplanes (dim, bits) and thresholds as vectors are multiplied with them."""
+        planes = np.ascontiguousarray(self.planes.T, np.float32)
+        return planes, self.thresholds.astype(np.float32)
 
     def sign(self, vectors: Floats) -> Bits:
         """Signatures, bool (n, bits). A projection of exactly 0 is a 1: appendix A (the original says 0)."""

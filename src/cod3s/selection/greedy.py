@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cod3s.encode import Vectors
-from cod3s.encode.protocol import unit
 from cod3s.selection.candidates import Rows, Scores
-from cod3s.signatures import SEED
 
 Floats = npt.NDArray[np.float64]
 
 _TINY = 1e-9  # a gain below this is rounding: the row adds no volume
-_SAMPLED = 1_000  # rows among which neighbours are looked for
 _ROUNDS = 5  # of swaps; most sets are settled after two
 
 
@@ -34,25 +31,9 @@ def choose_mmr(vectors: Vectors, quality: Scores, k: int, *, score_weight: float
     return np.array(chosen, np.intp)
 
 
-def take_away_shared(vectors: Vectors, share: float) -> Vectors:
-    """Unit vectors after a share of their mean is subtracted.
-
-    Candidates for a prompt share its topic, which hides how they differ (docs/measured/select.md).
-    """
-    return unit(vectors - np.float32(share) * vectors.mean(axis=0)) if share else vectors
-
-
-def choose_dpp(
-    vectors: Vectors, quality: Scores, k: int, *, score_weight: float, typical_weight: float = 0.0
-) -> Rows:
-    """Rows that span the largest volume, in rank order: chosen greedily, then exchanged while that adds volume.
-
-    With a `typical_weight`, rows that have near neighbours count slightly more: the usual wording of a meaning
-    stands for it better than an odd one, which only seems to be a meaning of its own.
-    """
-    weight = _weights(quality, score_weight)
-    if typical_weight:
-        weight = weight * np.exp(typical_weight / 2 * _typicality(vectors))
+def choose_dpp(vectors: Vectors, quality: Scores, k: int, *, score_weight: float) -> Rows:
+    """Rows that span the largest volume, in rank order: chosen greedily, then exchanged while that adds volume."""
+    weight = weights_of(quality, score_weight)
     chosen = choose_greedily(vectors, weight, k)
     if 1 < len(chosen) < len(vectors):
         chosen = _exchange(vectors, weight, chosen)
@@ -81,23 +62,10 @@ def choose_greedily(vectors: Vectors, weight: Floats, k: int) -> Rows:
     return np.concatenate([np.array(chosen, np.intp), rest[: len(basis) - len(chosen)]])
 
 
-def _weights(quality: Scores, score_weight: float) -> Floats:
+def weights_of(quality: Scores, score_weight: float) -> Floats:
     """What a row's similarity is multiplied by: exp(w / (2 (1 - w)) q) for a score weight w and a quality q."""
     weights: Floats = np.exp(score_weight / (2 * (1 - score_weight)) * quality)
     return weights
-
-
-def _typicality(vectors: Vectors) -> Floats:
-    """The mean cosine of each row to its two nearest neighbours in a sample, in units of its spread.
-
-    It is rounded, so that rows that are about as typical stay in their order.
-    """
-    sample = np.random.default_rng(SEED).permutation(len(vectors))[:_SAMPLED]
-    cosines = (vectors @ vectors[sample].T).astype(np.float64)  # (rows, sample)
-    cosines[sample, np.arange(len(sample))] = -1.0  # no row is its own neighbour
-    nearest = np.sort(cosines, axis=1)[:, -2:].mean(axis=1)
-    typicality: Floats = np.round((nearest - nearest.mean()) / max(float(nearest.std()), _TINY), 2)
-    return typicality
 
 
 def _exchange(vectors: Vectors, weight: Floats, chosen: Rows) -> Rows:

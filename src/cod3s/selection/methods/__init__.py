@@ -1,1 +1,0 @@
-"""The ways to select k of n candidates."""
