@@ -56,7 +56,7 @@ class DecodeConfig:
     )
 
     search: Literal["beam", "sample"] = _stage_2("beam", "How the sentences of each bin are written.")
-    # The paper's 40 finds little more in many times the time (docs/measured/default-bundle.md).
+    # The paper's 40 finds little more in many times the time.
     beam: int = _stage_2(8, "Width of each bin's beam.", **_COUNT)
     samples: int = _stage_2(40, "How many samples are drawn in each bin.", **_COUNT)
     top_k: int = _stage_2(40, "Each token is sampled from this many of the likeliest.", **_COUNT)
@@ -176,7 +176,7 @@ PAPER = DecodeConfig(
     share_candidates="off",
     bin_fit="none",
 )
-# For a first look: as diverse, but with MMI less plausible (docs/measured/speed.md).
+# For a first look: as diverse, but with MMI less plausible.
 QUICK = PAPER.with_values(beam=6)
 PRESETS = {"default": DEFAULT, "paper": PAPER, "quick": QUICK}
 

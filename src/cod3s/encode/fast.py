@@ -89,7 +89,7 @@ def open_engine(kind: str, folder: str, **options: Any) -> Any:
 def _choose_instructions() -> None:
     """Let CTranslate2 use AVX-512 on AMD processors that have it; by default it uses AVX2 there.
 
-    It reads the variable when it first computes; a user's own choice stays (docs/measured/speed.md).
+    It reads the variable when it first computes; a user's own choice stays.
     """
     try:
         processors = Path("/proc/cpuinfo").read_text()

@@ -25,7 +25,7 @@ from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
 
-# Sizes of the batches in which the processor is busy and its cache is not overrun (docs/measured/speed.md).
+# Sizes of the batches in which the processor is busy and its cache is not overrun.
 _BATCH_ROWS = 320  # requests times beams or samples
 _BATCH_TOKENS = 1200  # tokens read and written, for scoring
 

@@ -177,7 +177,7 @@ PRESETS = {
     # A causal language model, adapted by LoRA: the one in the package, or the one that --init names.
     "causal": TrainConfig(),
     # How the bundle in the package began: SmolLM2-135M (--init names its folder), most of one epoch of 83,000
-    # pairs, some 80 minutes of two cores (docs/measured/default-bundle.md).
+    # pairs, some 80 minutes of two cores.
     "default": TrainConfig(
         init="smollm2",
         shares=(0.12, 0.9, 0.04),
