@@ -31,6 +31,13 @@ def link(host: str, listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def stays_local(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on `host`."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host in LOCAL_HOSTS
+
+
 @dataclass(frozen=True)
 class Access:
     """Who may use a server: the host names it answers to, and the foreign origins that may send requests.

@@ -14,11 +14,12 @@ from cod3s.bundle import BundleFacts
 from cod3s.records import AnswerMade, AnswerSet, Event, SignaturesChosen, StageStarted
 from cod3s.selection import Selection
 from cod3s.web.batching import Batching
+from cod3s.web.bodies import body_of
 from cod3s.web.explorer import Explorer
 from cod3s.web.limits import Limits
 from cod3s.web.queue import JsonLines, WorkQueue
 from cod3s.web.replies import BinReply, ErrorReply, Health, Info, MapReply
-from cod3s.web.requests import GenerateRequest, SelectRequest, body_of, generate_request, select_request
+from cod3s.web.requests import GenerateRequest, SelectRequest, generate_request, select_request
 
 # Bins written in one go if the answer is not streamed: cheaper, and the work can still be stopped in between.
 UNSTREAMED_GROUP = 10

@@ -1,13 +1,10 @@
 """The explorer as an ASGI application."""
 
-import logging
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from cod3s import __version__
 from cod3s.decode.generator import Generator
@@ -15,12 +12,11 @@ from cod3s.web.address import access_for
 from cod3s.web.api import api_routes
 from cod3s.web.error_replies import add_error_handlers
 from cod3s.web.explorer import Explorer
-from cod3s.web.guard import Guard, SecurityHeaders
+from cod3s.web.guard import protected
 from cod3s.web.limits import Limits
 from cod3s.web.pages import docs_routes, page_routes
 from cod3s.web.queue import WorkQueue
 
-_log = logging.getLogger("cod3s.web")
 _HINTS = {404: "GET /docs lists the routes", 422: "GET /docs describes what each route takes"}
 
 
@@ -52,35 +48,4 @@ def create_app(
     app.include_router(page_routes(Path(__file__).parent / "static", {"/": "index.html"}))
     add_error_handlers(app, _HINTS)
     access = access_for(host, allowed_hosts=allowed_hosts, origins=origins)
-    guarded: ASGIApp = Guard(app, access=access, max_body=limits.body, body_seconds=limits.seconds)
-    if origins:
-        guarded = CORSMiddleware(
-            guarded, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
-        )
-    return RequestLog(SecurityHeaders(guarded))
-
-
-class RequestLog:
-    """Logs the route, the status and the time of each request, but nothing that the user wrote."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        start, status = time.perf_counter(), 0
-
-        async def watch(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watch)
-        finally:
-            # The route's pattern: a path that a user made up, or a query, may hold a sentence.
-            path = getattr(scope.get("route"), "path", "(no route)")
-            milliseconds = 1000 * (time.perf_counter() - start)
-            _log.info("%s %s %s %.0f ms", scope["method"], path, status or "gone", milliseconds)
+    return protected(app, access, origins, max_body=limits.body, body_seconds=limits.seconds)

@@ -1,7 +1,12 @@
 """Protect an application: security headers, no requests from foreign pages, bodies within limits."""
 
+import logging
+import time
+from collections.abc import Sequence
+
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cod3s.web.address import Access
@@ -20,6 +25,7 @@ HEADERS = {
 }
 """Sent with responses: a browser runs, loads and shows nothing but what the server sent."""
 BODY_SECONDS = 15.0  # a slower body would occupy the server for as long as its sender likes
+_log = logging.getLogger("cod3s.web")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -121,3 +127,50 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
+
+
+class RequestLog:
+    """Logs the route, the status and the time of each request, but nothing that the user wrote."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            # The route's pattern: a path that a user made up, or a query, may hold a sentence.
+            path = getattr(scope.get("route"), "path", "(no route)")
+            milliseconds = 1000 * (time.perf_counter() - start)
+            _log.info("%s %s %s %.0f ms", scope["method"], path, status or "gone", milliseconds)
+
+
+def protected(
+    app: ASGIApp,
+    access: Access,
+    origins: Sequence[str] = (),
+    *,
+    max_body: int,
+    body_seconds: float,
+    in_flight: int | None = None,
+) -> ASGIApp:
+    """The application behind the guard, with security headers and a log; pages of `origins` may call it."""
+    app = Guard(app, access=access, max_body=max_body, body_seconds=body_seconds, in_flight=in_flight)
+    if origins:
+        app = CORSMiddleware(
+            app,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Content-Type", "Authorization"],
+        )
+    return RequestLog(SecurityHeaders(app))

@@ -34,15 +34,14 @@ def docs_routes(app: FastAPI) -> APIRouter:
     """`/docs`: FastAPI's page about the API; fastapi-offline ships its files, which would else come from a CDN."""
     router = APIRouter(include_in_schema=False)
     folder = Path(require("fastapi_offline", "serve").__file__).parent / "static"
-    send = partial(
-        _send, {f"swagger-ui{end}": _response(folder / f"swagger-ui{end}") for end in ("-bundle.js", ".css")}
-    )
+    files = [folder / "swagger-ui-bundle.js", folder / "swagger-ui.css", _SHARED / "icon.svg"]
+    send = partial(_send, {file.name: _response(file) for file in files})
     page = get_swagger_ui_html(
         openapi_url="/openapi.json",
         title=f"{app.title} API",
         swagger_js_url="/docs/swagger-ui-bundle.js",
         swagger_css_url="/docs/swagger-ui.css",
-        swagger_favicon_url="/static/icon.svg",
+        swagger_favicon_url="/docs/icon.svg",
         swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},
     )
     (script,) = re.findall(rb"<script>(.*?)</script>", bytes(page.body), re.DOTALL)

@@ -86,17 +86,25 @@ class WorkQueue:
                 hint="ask for fewer answers or a narrower beam, or try later",
             ) from None
 
+    async def run(self, work: Callable[[], Awaitable[Result]], receive: Receive) -> Result | None:
+        """The result of the work when it has had its turn; None if the client went away before."""
+
+        async def in_turn() -> Result:
+            async with self.turn():
+                return await work()
+
+        return await while_connected(receive, in_turn)
+
     async def finish(self, steps: Iterator[Step], receive: Receive) -> Step | None:
-        """The last step of the work; None if the client went away before it."""
+        """The last of the steps; None if the client went away before it."""
 
         async def work() -> Step | None:
             last = None
-            async with self.turn():
-                async for step in in_threads(steps):
-                    last = step
+            async for step in in_threads(steps):
+                last = step
             return last
 
-        return await while_connected(receive, work)
+        return await self.run(work, receive)
 
 
 async def in_threads(steps: Iterator[Step]) -> AsyncIterator[Step]:

@@ -1,43 +1,22 @@
 """The bodies of requests, with the options of DecodeConfig; pydantic checks and OpenAPI describes them."""
 
-import re
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
-from starlette.requests import Request
+from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
 from cod3s.errors import UsageError
-from cod3s.options import Option, options_of
+from cod3s.options import options_of
 from cod3s.selection import METHODS
-from cod3s.web.error_replies import RefusedError
+from cod3s.web.bodies import Body, option_field
 from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _OPTIONS = {name: option for name, option in options_of(DecodeConfig).items() if name != "diversity_penalty"}
 """What clients may choose: all but what only systems on torch weights read, which are not served."""
-
-
-class Body(BaseModel):
-    """What all bodies have in common: no unknown fields, and no conversion between types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_whole_numbers(cls, values: Any) -> Any:
-        """JSON has only one kind of number: 3.0 is as good as 3."""
-        if not isinstance(values, dict):
-            return values
-        return {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in values.items()
-        }
 
 
 def _served_system(name: str) -> str:
@@ -87,7 +66,7 @@ def generate_request(limits: Limits, facts: BundleFacts) -> type[GenerateRequest
     }
     sentence = Annotated[str, Field(max_length=limits.text)]
     signature = Annotated[str, Field(pattern=f"^[01]{{{facts.bits}}}$")]
-    fields: dict[str, Any] = {name: _field(option, most.get(name)) for name, option in _OPTIONS.items()}
+    fields: dict[str, Any] = {name: option_field(option, most.get(name)) for name, option in _OPTIONS.items()}
     kinds = {
         "text": sentence,
         "relation": Literal[tuple(facts.models)],
@@ -112,32 +91,3 @@ def _narrowed(model: type[Model], kinds: dict[str, Any], fields: dict[str, Any])
     """The model with narrower types for some of its fields, and with further fields."""
     fields = {**{name: (kind, model.model_fields[name]) for name, kind in kinds.items()}, **fields}
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
-
-
-def _field(option: Option, limit: int | None) -> tuple[Any, Any]:
-    """An option of decoding as a field of JSON; a server's limit bounds its default and help, too."""
-    most, default = (option.most, option.default) if limit is None else (limit, min(option.default, limit))
-    kind = Literal[option.choices] if option.choices else option.kind
-    help = re.sub(r"; at most \d+", "", option.help)
-    help = re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", "_"), help)
-    return kind, Field(default, ge=option.least, gt=option.above, le=most, description=help)
-
-
-def body_of(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
-    """A dependency that reads the request's body, which must be declared as JSON, as `model`."""
-
-    async def read(request: Request) -> Model:
-        require_json(request)
-        try:
-            return model.model_validate_json(await request.body())
-        except ValidationError as error:
-            raise RequestValidationError(error.errors(include_input=False, include_url=False)) from None
-
-    return read
-
-
-def require_json(request: Request) -> None:
-    """Refuse a body that is not declared as JSON: any page may send other types without asking first."""
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        hint = "send the header Content-Type: application/json"
-        raise RefusedError(415, "the body is not marked as JSON", hint=hint)
