@@ -206,7 +206,6 @@ def test_signature_inference_is_better_than_guessing_the_largest_bins(generator:
     recalls = {}
     for name, rows in guesses.items():
         scores = score_inference(rows)
-        assert scores is not None
         assert scores.sources == 16
         recalls[name] = {(row.depth, row.radius): row.recall for row in scores.recalls}
     assert recalls["beam"][10, 0] > recalls[MOST_FREQUENT][10, 0]

@@ -167,8 +167,8 @@ def score_blocks(
             comparisons=comparisons,
             choices=choices,
             inference={
-                guesser: {relation: scores for relation, rows in own.items() if (scores := score_inference(rows))}
-                for guesser, own in guesses.items()
+                guesser: {relation: score_inference(rows) for relation, rows in by_relation.items()}
+                for guesser, by_relation in guesses.items()
             },
             remarks=remarks,
         )
@@ -180,8 +180,7 @@ def _grade_questions(
 ) -> tuple[Bars, list[Choice]]:
     """The bars from all questions of the data, which come first, and how well scorers choose on those asked."""
     first, *_ = sets
-    asked = [(data.name, data.asked) for data in sets]
-    questions = [*(row for _, rows in asked for row in rows), *first.questions]
+    questions = [*(row for data in sets for row in data.asked), *first.questions]
     graded = []
     together = (questions[at : at + _QUESTIONS_TOGETHER] for at in range(0, len(questions), _QUESTIONS_TOGETHER))
     for rows in limit.during(together, QUESTIONS_SHARE):
@@ -189,8 +188,8 @@ def _grade_questions(
         graded += rows
     choices = [
         choice
-        for name, rows in asked
-        for choice in grader.choices(name, [row for row in rows if row in graded], config.seed)
+        for data in sets
+        for choice in grader.choices(data.name, [row for row in data.asked if row in graded], config.seed)
     ]
     return grader.bars([row for row in first.questions if row in graded]), choices
 

@@ -211,8 +211,8 @@ def open_grader(
 
     Answers are signed as in the bundle, unless another `signer` made their signatures.
     """
-    own = generator.encoder if generator else load_encoder("fast")
-    opened = [own if name == BUNDLES_OWN else load_encoder(name) for name in encoders]
+    bundles_own = generator.encoder if generator else load_encoder("fast")
+    opened = [bundles_own if name == BUNDLES_OWN else load_encoder(name) for name in encoders]
     models = load_generator(Path(grader)) if grader else generator
     settings = {"grader": bundle_id(models)} if grader and models else {}
     if generator is None:

@@ -1,19 +1,18 @@
-"""The plots of a report as SVG text in the colours of the page.
+"""The plots of a report as SVG text in the colors of the page.
 
 The same summary gives the same bytes: no dates, and ids with a fixed salt.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cod3s.errors import require
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Figure, Summary
-from cod3s.metrics.fidelity import Fidelity
 
-INK = "#010203"  # replaced by the text colour of the page, light or dark
+INK = "#010203"  # replaced by the text color of the page, light or dark
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,12 @@ def report_plots(summary: Summary) -> list[Plot]:
     plots: list[Plot] = []
     for relation in summary.relations:
         for metric, name in (("relevance", "relevance (cosine to the source)"), ("backward_pmi", "backward PMI")):
-            points = _quality_points(summary, relation, size, metric)
+            points = [
+                (system, x, y)
+                for system in summary.systems
+                if (x := summary.figure(system, relation, Column(size, "semantic")))
+                and (y := summary.figure(system, relation, Column(size, metric)))
+            ]
             if points:
                 title = f"Quality and diversity, {relation}, {size}-sets"
                 plots.append(Plot(title, quality_diversity(points, f"cosine distance, {size}-sets", name)))
@@ -47,23 +51,24 @@ def report_plots(summary: Summary) -> list[Plot]:
 
 
 def _fidelity_plots(summary: Summary) -> list[Plot]:
-    controls = [
-        (f"{system}, {relation}", scores.control)
-        for system, relations in summary.systems.items()
-        for relation, scores in relations.items()
-        if scores.control
-    ]
-    if not controls:
+    by_rank, by_bin_size = [], []
+    for system, relations in summary.systems.items():
+        for relation, scores in relations.items():
+            if control := scores.control:
+                ranks, sizes = (
+                    {at: figures.hamming for at, figures in groups.items()}
+                    for groups in (control.by_rank, control.by_bin_size)
+                )
+                by_rank.append(Series(f"{system}, {relation}", [rank + 1 for rank in ranks], [*ranks.values()]))
+                by_bin_size.append(Series(f"{system}, {relation}", [*sizes], [*sizes.values()]))
+    if not by_rank:
         return []
     distance = "Hamming distance from the request"
-    ranks = [
-        _hammings(name, {rank + 1: figures for rank, figures in control.by_rank.items()})
-        for name, control in controls
-    ]
-    sizes = [_hammings(name, control.by_bin_size) for name, control in controls]
     return [
-        Plot("Fidelity by rank", lines(ranks, "rank of the answer", distance)),
-        Plot("Fidelity by size of the bin", lines(sizes, "training sentences, at least", distance, log=True)),
+        Plot("Fidelity by rank", lines(by_rank, "rank of the answer", distance)),
+        Plot(
+            "Fidelity by size of the bin", lines(by_bin_size, "training sentences, at least", distance, log=True)
+        ),
     ]
 
 
@@ -71,16 +76,8 @@ def quality_diversity(points: Sequence[tuple[str, Figure, Figure]], x_name: str,
     """One point per system with both bootstrap intervals: further up and to the right is better."""
     figure, axes = _axes(x_name, y_name)
     for number, (name, x, y) in enumerate(points):
-        axes.errorbar(
-            [x.mean],
-            [y.mean],
-            xerr=x.error,
-            yerr=y.error,
-            fmt="o",
-            color=f"C{number % 10}",
-            elinewidth=1,
-            alpha=0.85,
-        )
+        style = {"fmt": "o", "color": f"C{number % 10}", "elinewidth": 1, "alpha": 0.85}
+        axes.errorbar([x.mean], [y.mean], xerr=x.error, yerr=y.error, **style)
         axes.annotate(name, (x.mean, y.mean), xytext=(6, 5), textcoords="offset points", fontsize=8, color=INK)
     return svg_text(figure)
 
@@ -94,20 +91,6 @@ def lines(series: Sequence[Series], x_name: str, y_name: str, log: bool = False)
         axes.plot(line.x, line.y, marker="o", markersize=3, label=line.name)
     axes.legend(fontsize=8, frameon=False, labelcolor=INK)
     return svg_text(figure)
-
-
-def _quality_points(summary: Summary, relation: str, size: str, metric: str) -> list[tuple[str, Figure, Figure]]:
-    points = []
-    for system in summary.systems:
-        diversity = summary.figure(system, relation, Column(size, "semantic"))
-        quality = summary.figure(system, relation, Column(size, metric))
-        if diversity and quality:
-            points.append((system, diversity, quality))
-    return points
-
-
-def _hammings(name: str, groups: Mapping[int, Fidelity]) -> Series:
-    return Series(name, list(groups), [figures.hamming for figures in groups.values()])
 
 
 def _axes(x_name: str, y_name: str) -> tuple[Any, Any]:
@@ -129,7 +112,7 @@ def styled(axes: Any, x_name: str, y_name: str) -> Any:
 
 
 def svg_text(figure: Any) -> str:
-    """A matplotlib figure as an SVG element in the colours of the page."""
+    """A matplotlib figure as an SVG element in the colors of the page."""
     matplotlib = require("matplotlib", "evaluate")
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "cod3s", "svg.fonttype": "none"}):

@@ -160,8 +160,8 @@ def sample_tables(systems: Mapping[str, Sequence[AnswerSet]], items: Sequence[It
         shown = tables.setdefault(relation, [])
         if len(shown) < SAMPLES:
             texts = [
-                [f"{answer.text} [{answer.medoid}]" if answer.medoid else answer.text for answer in own.answers]
-                for own in by_system.values()
+                [f"{answer.text} [{answer.medoid}]" if answer.medoid else answer.text for answer in row.answers]
+                for row in by_system.values()
             ]
             ranks = enumerate(zip_longest(*(column[:ANSWERS] for column in texts), fillvalue=""), 1)
             target = gold.get((relation, source))

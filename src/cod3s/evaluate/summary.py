@@ -115,13 +115,11 @@ def compare_systems(values: Values) -> dict[str, dict[Column, list[Comparison]]]
     relations = dict.fromkeys(relation for by_relation in values.values() for relation in by_relation)
     comparisons: dict[str, dict[Column, list[Comparison]]] = {}
     for relation in relations:
-        columns = {
-            name: by_relation[relation].columns for name, by_relation in values.items() if relation in by_relation
-        }
-        comparisons[relation] = {
-            column: compare_all({name: own[column] for name, own in columns.items() if column in own})
-            for column in dict.fromkeys(column for own in columns.values() for column in own)
-        }
+        by_column: dict[Column, dict[str, Mapping[str, float]]] = {}
+        for system, by_relation in values.items():
+            for column, by_source in by_relation[relation].columns.items() if relation in by_relation else ():
+                by_column.setdefault(column, {})[system] = by_source
+        comparisons[relation] = {column: compare_all(by_system) for column, by_system in by_column.items()}
     return comparisons
 
 
@@ -132,18 +130,18 @@ def summarize(
     return {
         system: {
             relation: RelationScores(
-                sets=len(own.requests),
-                short=own.short,
+                sets=len(row.requests),
+                short=row.short,
                 figures={
                     column: figure_of(
                         system, by_source, comparisons[relation][column], seed, column.metric in LOWER_IS_BETTER
                     )
-                    for column, by_source in own.columns.items()
+                    for column, by_source in row.columns.items()
                 },
-                control=_control(own.requests),
-                own_grades=tuple(sorted(own.own_grades)),
+                control=_control(row.requests),
+                own_grades=tuple(sorted(row.own_grades)),
             )
-            for relation, own in by_relation.items()
+            for relation, row in by_relation.items()
         }
         for system, by_relation in values.items()
     }

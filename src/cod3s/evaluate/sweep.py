@@ -195,4 +195,4 @@ def _figures(summary: Summary, name: str, size: int) -> dict[str, float | None]:
         else:
             means = [row.figures.get(Column(str(size), metric)) for row in scores]
             figures[metric] = [figure.mean if figure else None for figure in means]
-    return {name: sum(known) / len(known) if (known := all_known(own)) else None for name, own in figures.items()}
+    return {name: sum(known) / len(known) if (known := all_known(row)) else None for name, row in figures.items()}

@@ -44,10 +44,8 @@ class InferenceScores:
     recalls: tuple[Recall, ...]
 
 
-def score_inference(guesses: Sequence[Guess]) -> InferenceScores | None:
-    """The figures of these guesses; None without guesses."""
-    if not guesses:
-        return None
+def score_inference(guesses: Sequence[Guess]) -> InferenceScores:
+    """The figures of these guesses, of which there is at least one."""
     distances = [hamming(pack_texts(guess.ranked), pack_texts([guess.gold])) for guess in guesses]
     deepest = max(len(guess.ranked) for guess in guesses)
     ranks = [guess.rank for guess in guesses]
