@@ -9,7 +9,6 @@ import pytest
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.disk import open_text, read_json_lines, replaced_folder, write_text
 from conftest import Run
-from tiny_bundle import TinyBundle
 
 
 def write(folder: Path, text: str, mark: str = "") -> None:
@@ -74,16 +73,6 @@ def test_two_that_write_the_same_folder_at_once_both_succeed(tmp_path: Path) -> 
     assert left_over(tmp_path) == []
 
 
-def test_export_spares_a_folder_of_another_kind(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
-    (tmp_path / "run").symlink_to(tiny_bundle.run)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("ten years")
-    done = here("bundle", "export", "run", "-o", "mine")
-    assert done.returncode != 0
-    assert "no bundle.json" in done.stderr.replace("\n", " ")
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "ten years"
-
-
 def test_what_is_no_ordinary_file_is_left_as_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
@@ -112,15 +101,9 @@ def test_every_line_end_is_a_newline(tmp_path: Path) -> None:
         assert list(stream) == ["one\n", "two\n", "three\n"]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("rain", "not valid JSON: Expecting value"),
-        ("{}", "the field 'text' is missing"),
-    ],
-)
-def test_a_line_that_cannot_be_parsed_is_explained_in_plain_words(line: str, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
-    with pytest.raises(FileFormatError) as raised:
-        list(read_json_lines(tmp_path / "a.jsonl", lambda record: record["text"], "a text"))
-    assert raised.value.message == f"{tmp_path / 'a.jsonl'}, line 2: not a text ({reason})"
+def test_a_line_that_cannot_be_parsed_is_explained_in_plain_words(tmp_path: Path) -> None:
+    for line, reason in (("rain", "not valid JSON: Expecting value"), ("{}", "the field 'text' is missing")):
+        (tmp_path / "a.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
+        with pytest.raises(FileFormatError) as raised:
+            list(read_json_lines(tmp_path / "a.jsonl", lambda record: record["text"], "a text"))
+        assert raised.value.message == f"{tmp_path / 'a.jsonl'}, line 2: not a text ({reason})"
