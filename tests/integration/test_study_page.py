@@ -242,15 +242,6 @@ def test_a_participant_of_prolific_comes_by_its_link_and_returns(serve: Serve, o
     expect(stranger.get_by_role("alert")).to_contain_text("open this study from its page on Prolific")
 
 
-def test_a_wrong_link_is_refused_in_words(serve: Serve, browser: Browser) -> None:
-    site = serve()
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{site.address}/#{'x' * 32}")
-        expect(page.get_by_role("alert")).to_contain_text("does not belong to the study")
-        assert page.locator("#rating").is_hidden()
-
-
 def test_a_phone_shows_statement_and_scale_without_scrolling_sideways(serve: Serve, open_page: Open) -> None:
     site = serve()
     page = open_page(site.address, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)

@@ -124,20 +124,17 @@ def test_the_database_of_another_study_is_refused(url: str) -> None:
         open_store(url, replace(STUDY, id="s2"))
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
+def test_a_wrong_database_is_explained_without_its_password() -> None:
+    for url, message in (
         ("ratings.sqlite", "not the URL"),
         ("mysql://localhost/x", "cannot be stored in 'mysql'"),
         ("sqlite:////no/such/folder/x.sqlite", "cannot be opened"),
         ("postgresql://user:hunter2@127.0.0.1:1/x", "cannot be opened"),
-    ],
-)
-def test_a_wrong_database_is_explained_without_its_password(url: str, message: str) -> None:
-    with pytest.raises(Cod3sError, match=message) as error:
-        open_store(url, STUDY)
-    assert "hunter2" not in error.value.message
-    assert "sqlite:///" in error.value.hint
+    ):
+        with pytest.raises(Cod3sError, match=message) as error:
+            open_store(url, STUDY)
+        assert "hunter2" not in error.value.message
+        assert "sqlite:///" in error.value.hint
 
 
 @given(

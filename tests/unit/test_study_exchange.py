@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from cod3s.cli.main import app
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.study import exchange
-from cod3s.study.exchange import BadRow, Row, import_ratings, read_mturk, read_ratings, safe_cell, write_ratings
+from cod3s.study.exchange import Row, import_ratings, read_mturk, read_ratings, safe_cell, write_ratings
 from cod3s.study.folder import ANSWER, CHECK, Credit, Item, read_study, write_study
 from cod3s.study.raters import Rater, Rating, matches, pseudonyms
 from cod3s.study.store import Store, open_store
@@ -109,18 +109,19 @@ def mturk_results(folder: Path, form: str) -> Path:
     return write_rows(folder / "results.csv", rows)
 
 
-@pytest.mark.parametrize("form", ["value", "columns", "json"])
-def test_results_of_a_batch_come_back_and_twice_is_once(tmp_path: Path, store: Store, form: str) -> None:
+def test_results_of_a_batch_come_back_and_twice_is_once(tmp_path: Path) -> None:
     exchange.write_mturk(tmp_path / "batch", STUDY, ITEMS, per_hit=8)
-    results = mturk_results(tmp_path / "batch", form)
-    first = import_ratings(store, STUDY, ITEMS, read_mturk(results))
-    assert (first.raters, first.bad) == (2, ())
-    assert set(scores(store)) == {(worker, item.id) for worker in WORKERS for item in ITEMS}
-    assert {rating.seconds for rating in store.ratings()} == {80 / 8}
-    history = store.ratings(every_revision=True)
-    assert import_ratings(store, STUDY, ITEMS, read_mturk(results)).added == 0
-    assert store.ratings(every_revision=True) == history
-    assert len(store.raters()) == 2
+    for form in ("value", "columns", "json"):
+        results = mturk_results(tmp_path / "batch", form)
+        with open_store(f"sqlite:///{tmp_path / form}.sqlite", STUDY) as store:
+            first = import_ratings(store, STUDY, ITEMS, read_mturk(results))
+            assert (first.raters, first.bad) == (2, ())
+            assert set(scores(store)) == {(worker, item.id) for worker in WORKERS for item in ITEMS}
+            assert {rating.seconds for rating in store.ratings()} == {80 / 8}
+            history = store.ratings(every_revision=True)
+            assert import_ratings(store, STUDY, ITEMS, read_mturk(results)).added == 0
+            assert store.ratings(every_revision=True) == history
+            assert len(store.raters()) == 2
 
 
 def test_rejected_assignments_stay_out_and_bad_answers_are_named(tmp_path: Path) -> None:
@@ -132,40 +133,35 @@ def test_rejected_assignments_stay_out_and_bad_answers_are_named(tmp_path: Path)
         {**row, "Answer.taskAnswers": "{"},
     ]
     good, open_question, broken = read_mturk(write_rows(tmp_path / "results.csv", rows))
-    assert isinstance(good, Row)
     assert good.score == "3"
-    assert open_question == BadRow("line 4, statement 1", "no score")
+    assert open_question == Row("line 4, statement 1", fault="no score")
     assert "line 5: not an answer of this page" in str(broken)
     with pytest.raises(FileFormatError, match=r"no columns Input\.id_1"):
         list(read_mturk(write_rows(tmp_path / "a.csv", [{"x": "1"}])))
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ("w,nowhere,3,", "'nowhere' is not an item of this study"),
-        (f"w,{FIRST},6,", "the score 6 is not between 0 and 5"),
-        (f"w,{FIRST},-1,", "the score -1 is not between 0 and 5"),
-        (f"w,{FIRST},2.5,", "'2.5' is not a whole number"),
-        (f"w,{FIRST},nan,", "'nan' is not a whole number"),
-        (f"w,{FIRST},,", "'' is not a whole number"),
-        (f",{FIRST},3,", "the rater is missing"),
-        (f"w,{FIRST},3,soon", "'soon' is not a time in seconds"),
-        (f"w,{FIRST},3,-1", "'-1' is not a time in seconds"),
-        (f"a,{SECOND},3,", f"a rates {SECOND} a second time"),
-    ],
+BAD = (
+    ("w,nowhere,3,", "'nowhere' is not an item of this study"),
+    (f"w,{FIRST},6,", "the score 6 is not between 0 and 5"),
+    (f"w,{FIRST},-1,", "the score -1 is not between 0 and 5"),
+    (f"w,{FIRST},2.5,", "'2.5' is not a whole number"),
+    (f"w,{FIRST},nan,", "'nan' is not a whole number"),
+    (f"w,{FIRST},,", "'' is not a whole number"),
+    (f",{FIRST},3,", "the rater is missing"),
+    (f"w,{FIRST},3,soon", "'soon' is not a time in seconds"),
+    (f"w,{FIRST},3,-1", "'-1' is not a time in seconds"),
+    (f"a,{SECOND},3,", f"a rates {SECOND} a second time"),
 )
-def test_a_bad_row_keeps_all_out_and_is_named_with_its_line(
-    tmp_path: Path, store: Store, row: str, reason: str
-) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text(f"rater,item,score,seconds\na,{SECOND},3,1.5\n{row}\nb,{SECOND},3.0,\n")
-    with pytest.raises(
-        FileFormatError, match=r"1 of 3 ratings cannot be imported, so none were: line 3: "
-    ) as error:
-        import_ratings(store, STUDY, ITEMS, read_ratings(path))
-    assert reason in error.value.message
-    assert (store.ratings(), store.raters()) == ([], [])
+
+
+def test_a_bad_row_keeps_all_out_and_is_named_with_its_line(tmp_path: Path, store: Store) -> None:
+    path, message = tmp_path / "ratings.csv", "1 of 3 ratings cannot be imported, so none were: line 3: "
+    for row, reason in BAD:
+        path.write_text(f"rater,item,score,seconds\na,{SECOND},3,1.5\n{row}\nb,{SECOND},3.0,\n")
+        with pytest.raises(FileFormatError, match=message) as error:
+            import_ratings(store, STUDY, ITEMS, read_ratings(path))
+        assert reason in error.value.message
+        assert (store.ratings(), store.raters()) == ([], [])
     imported = import_ratings(store, STUDY, ITEMS, read_ratings(path), skip_bad=True)
     assert (imported.added, [bad.location for bad in imported.bad]) == (2, ["line 3"])
 
@@ -315,31 +311,27 @@ def test_a_study_of_piped_outputs_records_their_checksum(here: Run, tmp_path: Pa
     assert origin == {"file": "standard input", "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--top", "many"], "--top takes a number"),
-        (["--top", "quoka=3"], "did you mean 'quokka'"),
-        (["--template", "reply={source}"], "{source} and {target}"),
-        (["--checks", "99"], "attention checks"),
-        (["--instructions", "nowhere.txt"], "no file at nowhere.txt"),
-    ],
-)
-def test_new_explains_wrong_options(tmp_path: Path, arguments: list[str], message: str) -> None:
-    with pytest.raises(Cod3sError) as error:
-        run("new", outputs_folder(tmp_path / "outputs"), "-o", tmp_path / "study", *arguments)
-    assert message in error.value.message + error.value.hint
-    assert not (tmp_path / "study").exists()
+def test_new_explains_wrong_options(tmp_path: Path) -> None:
+    outputs = outputs_folder(tmp_path / "outputs")
+    for option, value, message in (
+        ("--top", "many", "--top takes a number"),
+        ("--top", "quoka=3", "did you mean 'quokka'"),
+        ("--template", "reply={source}", "{source} and {target}"),
+        ("--checks", "99", "attention checks"),
+        ("--instructions", "nowhere.txt", "no file at nowhere.txt"),
+    ):
+        with pytest.raises(Cod3sError) as error:
+            run("new", outputs, "-o", tmp_path / "study", option, value)
+        assert message in error.value.message + error.value.hint
+        assert not (tmp_path / "study").exists()
 
 
 def test_a_study_is_rehearsed_without_storing_anything(folder: Path, tmp_path: Path) -> None:
     record = json.loads(run("analyse", folder, "--simulate", "8", "-o", tmp_path / "report", "--json"))
     assert record == json.loads((tmp_path / "report" / "metrics.json").read_text())
-    assert list(record["simulated"]["levels"]) == ["x", "y"]
+    assert list(record["simulated"]) == ["x", "y"]
     systems = record["results"]["systems"]["effect"]
     assert systems["x"]["top3"]["mean"] < systems["y"]["top3"]["mean"]
-    expected = pytest.approx(record["simulated"]["alpha"], abs=0.15)
-    assert record["everyone"]["agreement"]["all"]["alpha"] == expected
     assert "SIMULATED" in (tmp_path / "report" / "report.html").read_text()
     with pytest.raises(Cod3sError, match="already exists"):
         run("analyse", folder, "--simulate", "8", "-o", tmp_path / "report")

@@ -44,28 +44,29 @@ def test_a_statement_of_two_systems_is_one_item_credited_to_both() -> None:
     assert [credit.system for credit in items["The well ran dry, so we moved."].credits] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("texts", "ranked", "reason"),
-    [
-        ([Answer("x", 0, -2.0), Answer("y", 0, -1.0)], [("y", 2, 1), ("x", 1, 2)], "the likelier one is first"),
-        (
-            [Answer("x", 0, -1.0, signature_forward=-5.0), Answer("y", 0, -2.0, signature_forward=-4.0)],
-            [("y", 2, 1), ("x", 1, 2)],
-            "the paper ranks by the signature where there is one",
-        ),
-        (
-            [Answer("x", 0, -1.0, signature_forward=-5.0), Answer("y", 0, -2.0)],
-            [("x", 1, 1), ("y", 2, 2)],
-            "scores of signatures and sentences are not compared",
-        ),
-        (["x", "y"], [("x", 1, None), ("y", 2, None)], "no likelihoods: no rank, the order of the record"),
-        ([Answer("x", 0, -1.0), Answer("y", 0, -1.0)], [("x", 1, 1), ("y", 2, 2)], "a tie keeps the order"),
-        ([Answer("x", 0, None)], [("x", 1, None)], "null in the file is no likelihood"),  # type: ignore[arg-type]
-    ],
-)
-def test_ranks_are_by_likelihood(texts: list[Any], ranked: list[tuple[str, int, int | None]], reason: str) -> None:
-    items = answer_items({"a": [answers("a", *texts)]}, TEMPLATES, {"a": 2})
-    assert [(item.target, item.credits[0].position, item.credits[0].rank) for item in items] == ranked, reason
+RANKED: list[tuple[list[Any], list[tuple[str, int, int | None]], str]] = [
+    ([Answer("x", 0, -2.0), Answer("y", 0, -1.0)], [("y", 2, 1), ("x", 1, 2)], "the likelier one is first"),
+    (
+        [Answer("x", 0, -1.0, signature_forward=-5.0), Answer("y", 0, -2.0, signature_forward=-4.0)],
+        [("y", 2, 1), ("x", 1, 2)],
+        "the paper ranks by the signature where there is one",
+    ),
+    (
+        [Answer("x", 0, -1.0, signature_forward=-5.0), Answer("y", 0, -2.0)],
+        [("x", 1, 1), ("y", 2, 2)],
+        "scores of signatures and sentences are not compared",
+    ),
+    (["x", "y"], [("x", 1, None), ("y", 2, None)], "no likelihoods: no rank, the order of the record"),
+    ([Answer("x", 0, -1.0), Answer("y", 0, -1.0)], [("x", 1, 1), ("y", 2, 2)], "a tie keeps the order"),
+    ([Answer("x", 0, None)], [("x", 1, None)], "null in the file is no likelihood"),  # type: ignore[arg-type]
+]
+
+
+def test_ranks_are_by_likelihood() -> None:
+    for texts, ranked, reason in RANKED:
+        items = answer_items({"a": [answers("a", *texts)]}, TEMPLATES, {"a": 2})
+        credits = [(item.target, item.credits[0].position, item.credits[0].rank) for item in items]
+        assert credits == ranked, reason
 
 
 def test_top_takes_the_likeliest_answers_of_each_system() -> None:
@@ -75,19 +76,16 @@ def test_top_takes_the_likeliest_answers_of_each_system() -> None:
     assert Counter(credit.system for item in items for credit in item.credits) == {"a": 1, "b": 3}
 
 
-@pytest.mark.parametrize(
-    ("sets", "message"),
-    [
+def test_outputs_that_make_no_study_are_refused() -> None:
+    for sets, message in (
         ([answers("a", "x"), answers("a", "y")], "more than once"),
         ([replace(answers("a", "x"), relation="reply")], "no template.*--template"),
         ([answers("a")], "contain no answers"),
         ([answers("a", "we moved", " ")], "empty answer"),
-    ],
-)
-def test_outputs_that_make_no_study_are_refused(sets: list[AnswerSet], message: str) -> None:
-    with pytest.raises(Cod3sError) as error:
-        answer_items({"a": sets}, TEMPLATES, {"a": 3})
-    assert re.search(message, error.value.message + error.value.hint)
+    ):
+        with pytest.raises(Cod3sError) as error:
+            answer_items({"a": sets}, TEMPLATES, {"a": 3})
+        assert re.search(message, error.value.message + error.value.hint)
 
 
 def test_an_answer_that_is_also_a_gold_alternative_stays_one_item_with_the_label() -> None:
@@ -142,23 +140,17 @@ def test_a_study_comes_back_from_its_folder_and_is_never_replaced(tmp_path: Path
     assert "name another folder, or delete this one" in error.value.hint
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_damaged_study_and_a_damaged_item_are_named(tmp_path: Path) -> None:
+    write_study(tmp_path / "study", STUDY, some_items(1))
+    for content, message in (
         ("[]", "does not describe a study"),
         ('{"format": 99}', "newer format"),
         ('{"format": 1, "scale": []}', "does not describe"),
         ("{", "valid JSON"),
-    ],
-)
-def test_a_damaged_study_is_named(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "study.json").write_text(content)
-    with pytest.raises(Cod3sError, match=message):
-        read_study(tmp_path)
-
-
-def test_a_damaged_item_is_named_by_its_line(tmp_path: Path) -> None:
-    write_study(tmp_path / "study", STUDY, some_items(1))
+    ):
+        (tmp_path / "study" / "study.json").write_text(content)
+        with pytest.raises(Cod3sError, match=message):
+            read_study(tmp_path / "study")
     with (tmp_path / "study" / "items.jsonl").open("a") as stream:
         stream.write('{"id": "i9"}\n')
     with pytest.raises(Cod3sError, match="line 2"):

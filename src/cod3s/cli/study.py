@@ -18,7 +18,6 @@ from cod3s.options import SEED, find_name
 
 if TYPE_CHECKING:
     from cod3s.study.analysis import Analysis
-    from cod3s.study.design import NewStudy
     from cod3s.study.folder import Item, Study
     from cod3s.study.store import Store
 
@@ -70,7 +69,7 @@ def new(
     What you set here, such as the exclusion rule, cannot be changed later. The admin token is printed only once.
     """
     require_study()
-    from cod3s.study.design import INSTRUCTIONS, Design, make_study
+    from cod3s.study.design import INSTRUCTIONS, Design, make_study, raters_needed
     from cod3s.study.folder import Exclusion
 
     text = INSTRUCTIONS
@@ -91,10 +90,26 @@ def new(
         exclusion=Exclusion(max_failed_checks if checks else None, min_seconds or None, min_gold_gap),
     )
     new_study = make_study(output, outputs, copa, design)
+    study, kinds = new_study.study, Counter(item.kind for item in new_study.items)
+    needed = raters_needed(study, new_study.items)
     if json:
-        print_json(_record(new_study, output))
-    else:
-        _describe(new_study, output)
+        record = {
+            "study": str(output),
+            "items": dict(kinds),
+            "raters_per_item": study.raters_per_item,
+            "per_rater": study.per_rater,
+            "raters_needed": needed,
+            "completion_code": study.completion_code,
+            "admin_token": new_study.admin_token,
+        }
+        print_json(record)
+        return
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in kinds)
+    say(f"{output}: {len(new_study.items)} items ({counts}), {study.raters_per_item} raters per item")
+    say(f"needs at least {needed} raters with {study.per_rater} items each")
+    say(f"completion code: {study.completion_code}")
+    say(f"admin token, shown only once: {new_study.admin_token}")
+    say(f"next: cod3s study serve {output}")
 
 
 def serve(
@@ -190,7 +205,7 @@ def import_(
     for row in imported.bad:
         say(f"skipped, {row}")
     if json:
-        bad = [{"location": row.location, "reason": row.reason} for row in imported.bad]
+        bad = [{"location": row.location, "reason": row.fault} for row in imported.bad]
         print_json({"ratings": imported.ratings, "added": imported.added, "raters": imported.raters, "bad": bad})
     else:
         say(
@@ -238,7 +253,7 @@ def analyse(
         crowd = Crowd(raters=simulate, noise=noise, careless=careless, seed=seed)
         simulation = simulate_ratings(opened, items, crowd)
         analysis = analyse_ratings(
-            opened, items, simulation.ratings, names=simulation.names, simulated=simulation.truth, seed=seed
+            opened, items, simulation.ratings, names=simulation.names, simulated=simulation.levels, seed=seed
         )
     if output is not None:
         from cod3s.study.report import write_report
@@ -288,37 +303,12 @@ def _templates(texts: list[str]) -> dict[str, str]:
     return templates
 
 
-def _record(new_study: "NewStudy", folder: Path) -> dict[str, object]:
-    study = new_study.study
-    return {
-        "study": str(folder),
-        "items": dict(Counter(item.kind for item in new_study.items)),
-        "raters_per_item": study.raters_per_item,
-        "per_rater": study.per_rater,
-        "raters_needed": new_study.raters_needed,
-        "completion_code": study.completion_code,
-        "admin_token": new_study.admin_token,
-    }
-
-
-def _describe(new_study: "NewStudy", folder: Path) -> None:
-    items = Counter(item.kind for item in new_study.items)
-    counts = ", ".join(f"{items[kind]} {kind}" for kind in ("answer", "gold", "check") if kind in items)
-    study = new_study.study
-    say(f"{folder}: {len(new_study.items)} items ({counts}), {study.raters_per_item} raters per item")
-    say(f"needs at least {new_study.raters_needed} raters with {study.per_rater} items each")
-    say(f"completion code: {study.completion_code}")
-    say(f"admin token, shown only once: {new_study.admin_token}")
-    say(f"next: cod3s study serve {folder}")
-
-
 def _print(analysis: "Analysis") -> None:
     from cod3s.study.report import agreement_table, banner_of, counted, plausibility_table, report_line
 
-    if truth := analysis.simulated:
+    if analysis.simulated:
         say(banner_of(analysis))
-        say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in truth.levels.items()))
-        say("expected alpha of all raters: " + ("undefined" if truth.alpha is None else f"{truth.alpha:.2f}"))
+        say("true levels: " + ", ".join(f"{name} {level:.2f}" for name, level in analysis.simulated.items()))
     if analysis.excluded:
         say(f"{len(analysis.excluded)} of {len(analysis.raters)} raters are excluded by the study's rule")
     results = analysis.results

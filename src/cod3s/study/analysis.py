@@ -19,7 +19,6 @@ from cod3s.options import SEED
 from cod3s.study.figures import FIGURES, Agreement, RatedAnswer, agreement, set_figures
 from cod3s.study.folder import ANSWER, CHECK, RIGHT, WRONG, Item, Study
 from cod3s.study.raters import RaterReport, Rating, report_raters, require_known_items
-from cod3s.study.simulation import Truth
 
 Values = dict[str, dict[str, float]]
 """System → source → value."""
@@ -66,7 +65,7 @@ class Analysis:
     """The results without excluded raters, those of everyone, and a report on each rater."""
 
     settings: Mapping[str, Any]
-    simulated: Truth | None  # None for the ratings of people
+    simulated: Mapping[str, float] | None  # the true levels behind simulated ratings; None for those of people
     results: Results
     everyone: Results
     raters: tuple[RaterReport, ...]
@@ -87,7 +86,7 @@ def analyse(
     ratings: Sequence[Rating],
     *,
     names: Mapping[str, str],
-    simulated: Truth | None = None,
+    simulated: Mapping[str, float] | None = None,
     seed: int = SEED,
 ) -> Analysis:
     """All figures of a study; `names` are pseudonyms by rater id, `ratings` the latest per rater and item."""

@@ -50,10 +50,6 @@ class NewStudy:
     items: tuple[Item, ...]
     admin_token: str
 
-    @property
-    def raters_needed(self) -> int:
-        return raters_needed(self.study, self.items)
-
 
 def raters_needed(study: Study, items: Sequence[Item]) -> int:
     """The smallest number of raters who can rate every item often enough; it may take another to fill a gap."""
@@ -61,18 +57,18 @@ def raters_needed(study: Study, items: Sequence[Item]) -> int:
     return ceil(rated * study.raters_per_item / study.per_rater)
 
 
-def make_study(folder: Path, outputs: Sequence[Path], questions: Path | None, design: Design) -> NewStudy:
+def make_study(folder: Path, outputs: Sequence[Path], gold_questions: Path | None, design: Design) -> NewStudy:
     """Write the study of `outputs` into `folder`; `-` is standard input."""
     with ExitStack() as copies:
         files = [copies.enter_context(spooled(path)) for path in outputs]
-        gold_file = copies.enter_context(spooled(questions)) if questions else None
+        gold_file = copies.enter_context(spooled(gold_questions)) if gold_questions else None
         systems = read_systems(files)
         templates = {**TEMPLATES, **design.templates}
         answers = answer_items(systems, templates, _tops(systems, design.top))
         gold = []
         if gold_file is not None:
-            chosen = choose_questions(read_questions(gold_file), systems, design.gold, design.seed)
-            gold = gold_items(chosen, templates)
+            questions = list(read_questions(gold_file))
+            gold = gold_items(choose_questions(questions, systems, design.gold, design.seed), templates)
         origins = _origins([*output_files(files), *([gold_file] if gold_file else [])], systems)
     items = mix(answers, gold, attention_checks(design.checks), design.seed)
     token = new_token()

@@ -186,22 +186,15 @@ class Row:
     """A rating as a file has it; `event` tells repeated ratings of an item by the same rater apart."""
 
     location: str  # for messages, such as "line 7"
-    rater: str
-    item: str
-    score: str
+    rater: str = ""
+    item: str = ""
+    score: str = ""
     seconds: str = ""
     event: str = ""
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be imported, and why."""
-
-    location: str
-    reason: str
+    fault: str = ""  # why it cannot be imported, if that is known
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.reason}"
+        return f"{self.location}: {self.fault}"
 
 
 @dataclass(frozen=True)
@@ -211,10 +204,10 @@ class Imported:
     ratings: int  # in the file that fit the study
     added: int  # those that the store did not hold yet
     raters: int
-    bad: tuple[BadRow, ...]
+    bad: tuple[Row, ...]
 
 
-def read_ratings(path: Path) -> Iterator[Row | BadRow]:
+def read_ratings(path: Path) -> Iterator[Row]:
     """Ratings of a .csv, .tsv or .jsonl file with `rater`, `item`, `score` and maybe `seconds`.
 
     Other columns, such as those of our export, are ignored.
@@ -228,7 +221,7 @@ def read_ratings(path: Path) -> Iterator[Row | BadRow]:
             yield Row(f"line {row.line}", *values)
 
 
-def read_mturk(path: Path) -> Iterator[Row | BadRow]:
+def read_mturk(path: Path) -> Iterator[Row]:
     """The ratings of Mechanical Turk's results for a batch, without rejected assignments."""
     with open_table(path, "csv") as table:
         slots = [name.removeprefix("Input.id_") for name in table.header if name.startswith("Input.id_")]
@@ -243,17 +236,17 @@ def read_mturk(path: Path) -> Iterator[Row | BadRow]:
                 yield from _assignment(cells, f"line {row.line}", slots)
 
 
-def _assignment(cells: Mapping[str, str], line: str, slots: Sequence[str]) -> Iterator[Row | BadRow]:
+def _assignment(cells: Mapping[str, str], line: str, slots: Sequence[str]) -> Iterator[Row]:
     try:
         answers = _answers(cells)
         seconds = float(cells.get("WorkTimeInSeconds") or 0) / len(slots)
     except (ValueError, AttributeError) as error:
-        yield BadRow(line, f"not an answer of this page ({error})")
+        yield Row(line, fault=f"not an answer of this page ({error})")
         return
     for slot in slots:
         location, score = f"{line}, statement {slot}", answers.get(f"score_{slot}")
         if score is None:
-            yield BadRow(location, "no score")
+            yield Row(location, fault="no score")
         else:
             item, event = cells[f"Input.id_{slot}"], cells.get("AssignmentId", "")
             yield Row(location, cells["WorkerId"], item, score, str(seconds), event)
@@ -284,7 +277,7 @@ def _answers(cells: Mapping[str, str]) -> dict[str, str]:
 
 
 def import_ratings(
-    store: Store, study: Study, items: Sequence[Item], rows: Iterable[Row | BadRow], *, skip_bad: bool = False
+    store: Store, study: Study, items: Sequence[Item], rows: Iterable[Row], *, skip_bad: bool = False
 ) -> Imported:
     """Save the ratings; if a row is bad, nothing is saved, unless bad rows are to be skipped.
 
@@ -314,26 +307,21 @@ def import_ratings(
     return Imported(len(good), store.add(raters.values(), new), len(names), tuple(bad))
 
 
-def check_rows(
-    rows: Iterable[Row | BadRow], study: Study, items: Sequence[Item]
-) -> tuple[list[Rating], list[BadRow]]:
+def check_rows(rows: Iterable[Row], study: Study, items: Sequence[Item]) -> tuple[list[Rating], list[Row]]:
     """The ratings that fit the study, with raters named as in the file, and the other rows with reasons."""
     item_ids = {item.id for item in items}
     seen: set[tuple[str, str, str]] = set()
     good: list[Rating] = []
-    bad: list[BadRow] = []
+    bad: list[Row] = []
     for row in rows:
-        if isinstance(row, BadRow):
-            bad.append(row)
-            continue
         event = (row.rater, row.item, row.event)
         try:
-            if event in seen:
-                raise ValueError(f"{row.rater} rates {row.item} a second time")
+            if row.fault or event in seen:
+                raise ValueError(row.fault or f"{row.rater} rates {row.item} a second time")
             good.append(_rating(row, item_ids, study.top_score))
             seen.add(event)
         except ValueError as error:
-            bad.append(BadRow(row.location, str(error)))
+            bad.append(replace(row, fault=str(error)))
     return good, bad
 
 
