@@ -184,6 +184,24 @@ def test_scores_are_kept_and_another_score_function_rates_anew(tmp_path: Path, s
     assert done.report.quality_after < 0
 
 
+def test_answers_that_could_not_be_scored_are_scored_by_the_next_run(tmp_path: Path, static: Encoder) -> None:
+    is_down, scored = True, []
+
+    def score(prompt: str, answer: str) -> float:
+        scored.append(answer)
+        if is_down and answer == ANSWERS[1]:
+            raise ConnectionError("gone")
+        return 1.0
+
+    options = {"output": tmp_path / "x", "score": score, "encoder": static}
+    cod3s.diversify_many(Model(), ["a"], 2, **options)
+    is_down = False
+    cod3s.diversify_many(Model(), ["a"], 1, **options)
+    assert lines(tmp_path / "x")[0]["candidates"][1]["score"] == 1.0
+    cod3s.diversify_many(Model(), ["a"], 2, **options)
+    assert scored == [*ANSWERS[:3], ANSWERS[1]]
+
+
 def test_a_folder_of_another_job_or_with_other_files_is_refused(tmp_path: Path, static: Encoder) -> None:
     folder = tmp_path / "answers"
     cod3s.diversify_many(Model(), ["a"], 1, output=folder, encoder=static)

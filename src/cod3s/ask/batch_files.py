@@ -85,9 +85,11 @@ def read_batch(path: Path, server: CompletionServer, journal: Journal) -> BatchR
         if reply.failure:
             failures.append(reply.failure)
             continue
-        exchange = replace(result.exchange, reply=reply)
-        is_new = journal.add(result.prompt, exchange)
-        added, known = added + is_new, known + (not is_new)
+        if journal.has(result.prompt, result.exchange.call):
+            known += 1
+            continue
+        journal.add(result.prompt, replace(result.exchange, reply=reply))
+        added += 1
     return BatchResult(added, known, tuple(failures))
 
 

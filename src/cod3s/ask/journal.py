@@ -45,16 +45,20 @@ class Journal:
         except (sqlite3.DatabaseError, ValueError, TypeError, KeyError) as error:
             raise self._damaged(error) from error
 
-    def add(self, prompt: str, exchange: Exchange) -> bool:
-        """Keep an exchange; False if its call is there already. A call that brought no text is asked again."""
+    def add(self, prompt: str, exchange: Exchange) -> None:
+        """Keep an exchange, in place of the same with other scores. A call without texts is asked again."""
         if exchange.reply.failure:
-            return False
+            return
         content = asdict(replace(exchange, reply=replace(exchange.reply, error=None)))
         del content["reply"]["error"]
-        added = self._write(
-            "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)", (prompt, exchange.call, json.dumps(content))
+        self._write(
+            "INSERT OR REPLACE INTO exchanges VALUES (?, ?, ?)", (prompt, exchange.call, json.dumps(content))
         )
-        return added > 0
+
+    def has(self, prompt: str, call: int) -> bool:
+        """Whether the reply to a call is there."""
+        query = "SELECT 1 FROM exchanges WHERE prompt = ? AND call = ?"
+        return self._database.execute(query, (prompt, call)).fetchone() is not None
 
     def part(self, number: int) -> tuple[str, Mapping[str, Any]]:
         """The stamp and the summary of a part that is complete; empty without one."""
@@ -69,14 +73,10 @@ class Journal:
         """Note that a part is complete."""
         self._write("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", (number, stamp, json.dumps(summary)))
 
-    def calls(self) -> int:
-        """How many exchanges there are."""
-        return int(self._database.execute("SELECT count(*) FROM exchanges").fetchone()[0])
-
-    def _write(self, statement: str, values: tuple[Any, ...]) -> int:
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
         try:
             with self._database:
-                return self._database.execute(statement, values).rowcount
+                self._database.execute(statement, values)
         except sqlite3.OperationalError as error:
             raise Cod3sError(
                 f"{self.folder or 'memory'} cannot be written: {error}", hint="check that the disk has free space"

@@ -26,8 +26,8 @@ class Meter:
 
     async def admit(self) -> bool:
         """Wait until the rate allows a call; False if the limits allow none. `settle` ends what this begins."""
-        if not self._is_within_limits():
-            self.is_used_up = True
+        if self._config.select_only or not self._is_within_limits():
+            self.is_used_up = not self._config.select_only
             return False
         self.calls += 1
         self._under_way += 1
@@ -41,10 +41,6 @@ class Meter:
     def settle(self, tokens: Tokens | None) -> None:
         """Count the tokens of a call that `admit` admitted."""
         self._under_way -= 1
-        self.add(tokens)
-
-    def add(self, tokens: Tokens | None) -> None:
-        """Count tokens."""
         self.tokens += tokens or Tokens()
 
     def _is_within_limits(self) -> bool:

@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from cod3s.ask.limits import Meter
 from cod3s.ask.replies import Tokens
 from cod3s.ask.running import call
 from cod3s.ask.server import CompletionServer
@@ -50,12 +51,25 @@ def name_of(score: Score) -> str:
     return str(name)
 
 
-async def score_answers(score: Score, prompt: str, answers: Sequence[Any]) -> list[Scored]:
-    """The score of each answer, side by side."""
-    return list(await asyncio.gather(*(_score(score, prompt, answer) for answer in answers)))
+async def score_answers(score: Score, prompt: str, answers: Sequence[Any], meter: Meter) -> list[Scored]:
+    """The score of each answer, side by side; the calls to a judge count towards the limits of the run."""
+    return list(await asyncio.gather(*(_score(score, prompt, answer, meter) for answer in answers)))
 
 
-async def _score(score: Score, prompt: str, answer: Any) -> Scored:
+async def _score(score: Score, prompt: str, answer: Any, meter: Meter) -> Scored:
+    if not isinstance(score, Judge):
+        return await _value(score, prompt, answer)
+    if not await meter.admit():
+        return Scored(None, "a limit of the run was reached")
+    scored = Scored(None)
+    try:
+        scored = await _value(score, prompt, answer)
+    finally:
+        meter.settle(scored.tokens)
+    return scored
+
+
+async def _value(score: Score, prompt: str, answer: Any) -> Scored:
     tokens = None
     try:
         value = await call(score, prompt, answer)

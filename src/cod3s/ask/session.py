@@ -103,7 +103,7 @@ async def diversify_async(
         generate, read_prompt(prompt), config, read_structure(schema, config.compare), score, unlike, like
     )
     meter = meter or Meter(config)
-    await session.replay(earlier, meter)
+    await session.replay(earlier, meter, record)
     while calls := session.plan(config.concurrency):
         made = await asyncio.gather(*(session.make(call, number, meter, record) for number, call in calls))
         for (_, call), new in zip(calls, made, strict=True):
@@ -129,7 +129,7 @@ class Session:
         self._generate, self._prompt, self._config = generate, prompt, config
         self._structure, self._score = structure, score
         self._strategy = open_strategy(config, generate, structure)
-        self._scorer = "" if score is None else name_of(score)
+        self._scorer = "" if score is None else f"{name_of(score)} {config.compare}".strip()
         self._repairs: list[Call] = []
         self._next_call = 0
         self.collection = Collection(config, unlike, like)
@@ -162,17 +162,19 @@ class Session:
             record(exchange)
         return exchange
 
-    async def replay(self, exchanges: Sequence[Exchange], meter: Meter) -> None:
+    async def replay(self, exchanges: Sequence[Exchange], meter: Meter, record: Record | None = None) -> None:
         """Add the exchanges of earlier runs; answers that this score function has not scored are scored now."""
         for exchange in exchanges:
             self._next_call = max(self._next_call, exchange.call + 1)
             call = Call(exchange.strategy, self._prompt, preparation=exchange.preparation, repair=True)
             if self._score is None:
                 replayed = replace(exchange, scores=None, unscored=())
-            elif exchange.scorer != self._scorer and not exchange.preparation:
-                replayed = await self._scored(replace(exchange, scores=None), call, meter)
-            else:
+            elif exchange.preparation or (exchange.scorer == self._scorer and not exchange.unscored):
                 replayed = exchange
+            else:
+                replayed = await self._scored(exchange, call, meter)
+                if record is not None:
+                    record(replayed)
             self._add(call, replayed)
         if exchanges:
             self.collection.forgive_failures()
@@ -243,7 +245,7 @@ class Session:
                         continue
                     candidate = replace(candidate, text=compared, record=record)
                 candidates.append(candidate)
-        if exchange.scores is not None:
+        if exchange.scores is not None and len(exchange.scores) == len(candidates):
             scored = zip(candidates, exchange.scores, strict=True)
             candidates = [replace(candidate, score=score) for candidate, score in scored]
         return candidates, invalid
@@ -251,18 +253,24 @@ class Session:
     async def _scored(self, exchange: Exchange, call: Call, meter: Meter) -> Exchange:
         """The exchange with the score of each answer; a judge's tokens count among its own."""
         assert self._score is not None
-        candidates, _ = self._read(call, exchange)
+        candidates, _ = self._read(call, replace(exchange, scores=None))
         answers = [candidate.text if self._structure is None else candidate.record for candidate in candidates]
-        scored = await score_answers(self._score, self._prompt.text, answers)
+        scores: list[float | None] = [None] * len(answers)
+        if exchange.scorer == self._scorer and len(exchange.scores or ()) == len(answers):
+            scores = list(exchange.scores or ())
+        missing = [number for number, score in enumerate(scores) if score is None]
+        scored = await score_answers(
+            self._score, self._prompt.text, [answers[number] for number in missing], meter
+        )
         tokens = exchange.reply.tokens
-        for item in scored:
+        for number, item in zip(missing, scored, strict=True):
+            scores[number] = item.value
             if item.tokens is not None:
-                meter.add(item.tokens)
                 tokens = item.tokens if tokens is None else tokens + item.tokens
         return replace(
             exchange,
             reply=replace(exchange.reply, tokens=tokens),
-            scores=tuple(item.value for item in scored),
+            scores=tuple(scores),
             unscored=tuple(item.reason for item in scored if item.value is None),
             scorer=self._scorer,
         )
