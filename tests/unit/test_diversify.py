@@ -152,7 +152,7 @@ def test_impossible_options_fail_before_a_call_is_paid_for(static: Encoder) -> N
         pytest.fail("it was called")
 
     for options, message in (
-        ({"method": "best"}, "no method is called"),
+        ({"method": "best"}, "method cannot be 'best'"),
         ({"budget": 0}, "budget is 0, but it must be at least 1"),
         ({"concurrency": 0}, "concurrency is 0"),
         ({"bugdet": 3}, "no option 'bugdet'"),
@@ -235,7 +235,9 @@ def test_answers_keep_away_from_what_was_shown_before(static: Encoder) -> None:
     result = cod3s.diversify(saying(*ANSWERS), "x", 3, unlike=[ANSWERS[0].lower()], encoder=static)
     assert (result.stopped, result.calls) == ("filled", 4)
     assert ANSWERS[0] not in result.texts
-    assert "1 answer could not be chosen" in result.selection.remarks[-1]
+    assert "1 of 4 candidates say what was shown before" in result.selection.remarks
+    near = cod3s.diversify(lambda prompt: ANSWERS, "x", 2, like=["The dog barks."], encoder=static)
+    assert ANSWERS[-1] in near.texts
 
 
 def test_a_score_function_rates_every_answer_and_a_floor_leaves_out_the_worst(static: Encoder) -> None:

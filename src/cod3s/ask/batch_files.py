@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cod3s.ask.collection import Shown
 from cod3s.ask.config import DiversifyConfig
 from cod3s.ask.journal import Journal
 from cod3s.ask.limits import Meter
@@ -45,13 +46,14 @@ async def write_batch(
     unlike: Sequence[str] = (),
 ) -> int:
     """Write the calls that the rows still need, as far as one can tell in advance; returns their number."""
+    shown = Shown.of(unlike, (), config)
     requests: list[dict[str, Any]] = []
     prompts: set[str] = set()
     for row in rows:
         if row.prompt is None or row.prompt.fingerprint in prompts:
             continue
         prompts.add(row.prompt.fingerprint)
-        session = Session(server, row.prompt, config, structure, score, unlike)
+        session = Session(server, row.prompt, config, structure, score, shown)
         await session.replay(journal.exchanges(row.prompt.fingerprint), Meter())
         missing = config.k - session.collection.bins_filled
         calls = session.plan(max(1, -(-missing // server.samples)))

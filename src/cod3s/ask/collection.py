@@ -1,7 +1,7 @@
 """Collect the answers of a generator, and decide when to stop asking it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,24 +14,41 @@ from cod3s.ask.replies import Reply, Tokens
 from cod3s.ask.structure import Structure
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError
-from cod3s.selection import AUTO, Selection, check_method, default_min_hamming, select
+from cod3s.selection import AUTO, Selection
+from cod3s.selection.candidates import check_texts, open_source
+from cod3s.selection.choose import choose
+from cod3s.selection.history import History, open_history
 from cod3s.signatures import Packed, hamming, keep_apart, pack
 from cod3s.signatures.signer import open_signer
+from cod3s.text import is_visible
 
 _FAILURES_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Texts that answers should be unlike, with their signatures, and texts that they should be like."""
+
+    texts: tuple[str, ...]
+    packed: Packed
+    unlike: History | None
+    like: History | None
+
+    @staticmethod
+    def of(unlike: Sequence[str], like: Sequence[str], config: DiversifyConfig) -> "Shown":
+        signer = open_signer(config.encoder, config.bits, config.seed)
+        texts = tuple(filter(is_visible, check_texts(unlike, "text of unlike")))
+        packed = pack(signer.code.sign(signer.vectors(texts)))
+        return Shown(texts, packed, open_history(texts or None, "unlike"), open_history([*like] or None, "like"))
 
 
 class Collection:
     """The answers so far, with their vectors and signatures; `stopped` is empty while asking should continue."""
 
-    def __init__(self, config: DiversifyConfig, unlike: Sequence[str], like: Sequence[str]) -> None:
-        self._config = config
-        check_method(config.method)
-        bits = config.bits
-        self._rule = default_min_hamming(bits) if config.min_hamming is None else config.min_hamming
+    def __init__(self, config: DiversifyConfig, history: Shown) -> None:
+        self._config, self._history = config, history
+        bits, self._rule = config.bits, config.resolve().hamming
         self._signer = open_signer(config.encoder, bits, config.seed)
-        self._unlike, self._like = list(unlike), list(like)
-        self._shown = self._sign(self._unlike)[1]
         self._candidates: list[Candidate] = []
         self._vectors: Vectors = np.zeros((0, self._signer.encoder.dim), np.float32)
         self._packed: Packed = np.zeros((0, (bits + 7) // 8), np.uint8)
@@ -62,12 +79,12 @@ class Collection:
         """The texts to be unlike, then one answer per bin, in the order in which the bins were first seen."""
         rows = self._usable()
         kept = keep_apart(self._packed[rows], self._rule).kept
-        return [*self._unlike, *(self._candidates[row].text for row in rows[kept])]
+        return [*self._history.texts, *(self._candidates[row].text for row in rows[kept])]
 
     def distances(self, texts: Sequence[str]) -> list[int]:
         """Bits from each text to the nearest earlier answer, or to the nearest text to be unlike."""
         packed = self._sign(texts)[1]
-        earlier = np.concatenate([self._shown, self._packed])
+        earlier = np.concatenate([self._history.packed, self._packed])
         if not len(earlier):
             return [self._config.bits] * len(texts)
         distances: list[int] = hamming(packed[:, None], earlier).min(axis=1).tolist()
@@ -153,15 +170,20 @@ class Collection:
         return vectors, pack(self._signer.code.sign(vectors))
 
     def _usable(self) -> npt.NDArray[np.intp]:
-        """The answers that may be chosen, best first: not below the floor, and unlike what was shown before."""
+        """The answers that count as new, best first: not below the floor, and unlike what was shown before."""
+        rows = self._rated()
+        if len(self._history.packed) and len(rows):
+            rows = rows[hamming(self._packed[rows][:, None], self._history.packed).min(axis=1) > self._rule]
+        return rows
+
+    def _rated(self) -> npt.NDArray[np.intp]:
+        """The answers that are not below the floor, best first."""
         scores = self._scores()
         rows = np.arange(len(self._candidates)) if scores is None else np.argsort(-scores, kind="stable")
         if scores is not None:
             rows = rows[np.isfinite(scores[rows])]
             if self._config.floor is not None:
                 rows = rows[scores[rows] >= self._config.floor]
-        if len(self._shown) and len(rows):
-            rows = rows[hamming(self._packed[rows][:, None], self._shown).min(axis=1) > self._rule]
         return rows
 
     def _scores(self) -> npt.NDArray[np.float64] | None:
@@ -188,18 +210,18 @@ class Collection:
 
     def _select(self) -> Selection:
         """Choose among all answers; the rule decides where `auto` would take closer ones than needed."""
-        rows = self._usable()
+        rows = self._rated()
         method = self._config.method
         selection = self._select_by(method, rows)
         if method == AUTO:
-            apart = len(keep_apart(self._packed[rows], self._rule, self._config.k).kept)
+            apart = len(keep_apart(self._packed[self._usable()], self._rule, self._config.k).kept)
             chosen = np.array([answer.index for answer in selection], np.intp)
             if len(keep_apart(self._packed[chosen], self._rule).kept) < apart:
                 selection = self._select_by("signatures", rows)
         remarks = list(selection.remarks)
         if left_out := len(self._candidates) - len(rows):
             answers = "1 answer" if left_out == 1 else f"{left_out} answers"
-            remarks.append(f"{answers} could not be chosen: without a score, below the floor or like earlier ones")
+            remarks.append(f"{answers} could not be chosen: without a score, or below the floor")
         remarks += [f"an answer was not scored: {reason}" for reason in dict.fromkeys(self._unscored)]
         return replace(selection, remarks=tuple(remarks))
 
@@ -207,16 +229,19 @@ class Collection:
         """A selection by this method, whose indices are positions among all answers."""
         rows = np.sort(rows)
         scores = self._scores()
-        selection = select(
+        source = open_source(
             [self._candidates[row].text for row in rows],
-            self._config.k,
-            scores=None if scores is None else scores[rows],
-            method=method,
-            min_hamming=self._config.min_hamming if method != AUTO else None,
-            bits=self._config.bits,
-            vectors=self._vectors[rows] if len(rows) else None,
-            seed=self._config.seed,
-            score_weight=self._config.score_weight,
+            self._signer.encoder,
+            self._vectors[rows] if len(rows) else None,
+            self._config.bits,
+            self._config.seed,
+        )
+        selection = choose(
+            source,
+            None if scores is None else scores[rows],
+            replace(self._config, method=method).resolve(),
+            self._history.unlike,
+            self._history.like,
         )
         selected = tuple(
             replace(

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any, Literal
 
 from cod3s.errors import UsageError
-from cod3s.options import check_options, option, seed_option, with_values
+from cod3s.options import check_options, option, with_values
+from cod3s.selection.config import SelectConfig
 
 STRATEGIES = {
     "auto": "resample while that brings new answers, then try others and use whichever brings the most per token",
@@ -34,8 +35,8 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class DiversifyConfig:
-    """How to get k different answers to a prompt, and what a run over many prompts may cost."""
+class DiversifyConfig(SelectConfig):
+    """How to get k different answers to a prompt and choose among all answers, and what a run may cost."""
 
     k: int = option(10, "How many different answers to get.", least=1, flags=("-k", "--count"))
     strategy: Literal[
@@ -66,24 +67,13 @@ class DiversifyConfig:
     turns: int = _strategy(1, "verbalized: replies per conversation, each asked to go on.", least=1, most=20)
     personas: tuple[str, ...] = ()  # for the strategy `persona`; by default those in `strategies`
 
-    method: str = _choice("auto", "How the k answers are chosen, as in `cod3s select`.")
-    min_hamming: int | None = _choice(
-        None, "Answers within this many bits count as the same; by default, a quarter of --bits.", least=0
-    )
-    bits: int = _choice(
-        128, "Bits per signature, as in `cod3s select`.", least=1, most=256, flags=("--bits", "-b")
-    )
     encoder: Any = _choice(  # noqa: RUF009 - an Encoder, which does not change, or its name
         "static",
         "static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER.",
         flags=("--encoder", "-e"),
     )
     compare: str = _choice("", "The field of JSON answers that is compared, such as answer or plan.title.")
-    score_weight: float | None = _choice(
-        None, "Weight of quality against difference, 0 to below 1; by default, that of `cod3s select`.", least=0
-    )
     floor: float | None = _choice(None, "Leave out answers with a score below this.")
-    seed: int = seed_option("Seed of the signatures and of what strategies draw.", panel="Choice of the answers")
 
     rate: float | None = _limit(None, "Calls per minute.", above=0)
     total_calls: int | None = _limit(None, "Calls in all.", least=1)
@@ -101,8 +91,7 @@ class DiversifyConfig:
         check_options(self)
         if self.total_cost is not None and self.prices is None:
             raise UsageError("a limit in dollars needs the price of a token", hint="--price 0.15,0.60")
-        if self.score_weight is not None and self.score_weight >= 1:
-            raise UsageError(f"the score weight is {self.score_weight}, but it must be below 1")
+        self.resolve()  # what `select` checks
 
     def with_values(self, k: int | None = None, **values: Any) -> "DiversifyConfig":
         """A copy with some options changed."""

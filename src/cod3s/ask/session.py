@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cod3s.ask.collection import Collection
+from cod3s.ask.collection import Collection, Shown
 from cod3s.ask.config import DEFAULT, DiversifyConfig
 from cod3s.ask.diversified import Candidate, Diversified
 from cod3s.ask.limits import Meter
@@ -86,6 +86,7 @@ async def diversify_async(
     schema: Any = None,
     unlike: Sequence[str] = (),
     like: Sequence[str] = (),
+    shown: Shown | None = None,
     meter: Meter | None = None,
     earlier: Sequence[Exchange] = (),
     record: Record | None = None,
@@ -94,13 +95,18 @@ async def diversify_async(
 ) -> Diversified:
     """`diversify` for asynchronous programs: `generate` may be a coroutine function, plain ones run in threads.
 
-    Replies count in the order of the calls, so the result does not depend on which comes back first. A `meter` is
-    shared by all prompts of a run. `earlier` exchanges count as if they had just been made, and `record` gets each
-    new one.
+    Replies count in the order of the calls, so the result does not depend on which comes back first. All prompts
+    of a run share a `meter`, and `shown`, which replaces `unlike` and `like`. `earlier` exchanges count as if they
+    had just been made, and `record` gets each new one.
     """
     config = config.with_values(k, **options)
     session = Session(
-        generate, read_prompt(prompt), config, read_structure(schema, config.compare), score, unlike, like
+        generate,
+        read_prompt(prompt),
+        config,
+        read_structure(schema, config.compare),
+        score,
+        shown or Shown.of(unlike, like, config),
     )
     meter = meter or Meter(config)
     await session.replay(earlier, meter, record)
@@ -123,8 +129,7 @@ class Session:
         config: DiversifyConfig,
         structure: Structure | None,
         score: Score | None,
-        unlike: Sequence[str] = (),
-        like: Sequence[str] = (),
+        shown: Shown,
     ) -> None:
         self._generate, self._prompt, self._config = generate, prompt, config
         self._structure, self._score = structure, score
@@ -132,7 +137,7 @@ class Session:
         self._scorer = "" if score is None else f"{name_of(score)} {config.compare}".strip()
         self._repairs: list[Call] = []
         self._next_call = 0
-        self.collection = Collection(config, unlike, like)
+        self.collection = Collection(config, shown)
 
     def plan(self, most: int) -> list[tuple[int, Call]]:
         """Up to `most` numbered calls within the budget; none when it is time to stop."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from cod3s.ask.collection import Shown
 from cod3s.ask.config import DEFAULT, DiversifyConfig
 from cod3s.ask.diversified import Diversified
 from cod3s.ask.journal import REPORT, Journal, open_journal
@@ -133,6 +134,7 @@ async def diversify_many_async(
     config = config.with_values(k, **options)
     encoder = load_encoder(config.encoder) if isinstance(config.encoder, str) else config.encoder
     config = replace(config, encoder=encoder)  # opened once, not per row
+    shown = Shown.of(unlike, like, config)
     structure = read_structure(schema, config.compare)
     folder = None if output is None else Path(output)
 
@@ -145,8 +147,7 @@ async def diversify_many_async(
             config=config,
             score=score,
             schema=schema,
-            unlike=unlike,
-            like=like,
+            shown=shown,
             meter=meter,
             earlier=journal.exchanges(fingerprint),
             record=lambda exchange: journal.add(fingerprint, exchange),

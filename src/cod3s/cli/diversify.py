@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,8 +101,9 @@ SchemaOption = Annotated[
     Path | None, typer.Option(help="A file with the JSON schema that every answer has to fit.")
 ]
 UnlikeOption = Annotated[
-    Path | None, typer.Option(help="A file of texts, one per line, from which answers are kept away.")
+    Path | None, typer.Option(help="A file of texts that were shown before: answers are kept away from them.")
 ]
+LikeOption = Annotated[Path | None, typer.Option(help="A file of texts that answers should be near to.")]
 SystemOption = Annotated[str, typer.Option(help="A system prompt.")]
 KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the server's key.")]
 
@@ -116,6 +117,7 @@ class _Request:
     score: "Score | None"
     schema: Any
     unlike: list[str]
+    like: list[str]
     system: str
 
 
@@ -129,6 +131,7 @@ def diversify(
     system: SystemOption = "",
     schema: SchemaOption = None,
     unlike: UnlikeOption = None,
+    like: LikeOption = None,
     score: ScoreOption = "",
     judge_prompt: JudgePromptOption = "",
     judge_server: JudgeServerOption = "",
@@ -160,7 +163,8 @@ def diversify(
         config,
         _open_score(score, judge, judge_prompt, relation, bundle),
         None if schema is None else read_json(schema),
-        _read_lines(unlike),
+        _read_texts(unlike),
+        _read_texts(like),
         system,
     )
     if input is None:
@@ -214,6 +218,7 @@ def _ask(request: _Request, prompt: str, json: bool) -> None:
         score=request.score,
         schema=request.schema,
         unlike=request.unlike,
+        like=request.like,
         watch=_show_progress if sys.stderr.isatty() else None,
     )
     if json:
@@ -243,6 +248,7 @@ def _ask_rows(request: _Request, path: Path, output: Path | None, template: str,
             score=request.score,
             schema=request.schema,
             unlike=request.unlike,
+            like=request.like,
             progress=advance,
         )
     if json:
@@ -264,8 +270,6 @@ def _tell_report(done: "ManyDiversified", total: int, config: DiversifyConfig) -
 
 
 def _print_estimate(request: _Request, path: Path, template: str, id: str, json: bool) -> None:
-    from dataclasses import asdict
-
     from cod3s.ask.tables import estimate
 
     with _open_rows(request, path, template, id) as rows:
@@ -316,14 +320,7 @@ def _exchange_batches(
                 )
             say(f"{to}: {_count(count, 'call')}" if count else "every row has its answers: nothing is missing")
     if results:
-        selecting = _Request(
-            request.server,
-            request.config.with_values(select_only=True),
-            request.score,
-            request.schema,
-            request.unlike,
-            request.system,
-        )
+        selecting = replace(request, config=request.config.with_values(select_only=True))
         _ask_rows(selecting, path, output, template, id, json=False)
 
 
@@ -374,12 +371,12 @@ def _read_prompt(prompt: str) -> str:
     return text
 
 
-def _read_lines(path: Path | None) -> list[str]:
-    """The lines of a file that are not blank; none without a file."""
-    if path is None:
-        return []
-    with open_text(path) as stream:
-        return [line.strip() for line in stream if line.strip()]
+def _read_texts(path: Path | None) -> list[str]:
+    """The texts of a file, as `select` reads them; none without a file."""
+    from cod3s.selection.history import open_history
+
+    history = open_history(path, "")
+    return [] if history is None else list(history.read())
 
 
 def _read_key(variable: str) -> str | None:
