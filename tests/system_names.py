@@ -4,8 +4,7 @@ from itertools import product
 
 SIGNATURES = ("beam", "mmi", "exact", "prior", "oracle")
 SENTENCES = ("beam", "mmi", "rs", "mmi-rs")
-BASELINES = ("s2s", "s2s-sigs", "s2s-rs")
-TORCH_SYSTEMS = ("dpc",)
+BASELINES = ("s2s", "s2s-sigs", "s2s-rs", "dpc")
 TWO_STAGES = [
     f"cod3s-{signature}-{sentence}{hamming}{fresh}{faithful}"
     for signature, sentence, hamming, fresh, faithful in product(
@@ -13,4 +12,4 @@ TWO_STAGES = [
     )
     if not (signature == "oracle" and hamming)
 ]
-ALL_NAMES = ["cod3s", *TWO_STAGES, *BASELINES, *TORCH_SYSTEMS]
+ALL_NAMES = ["cod3s", *TWO_STAGES, *BASELINES]

@@ -22,7 +22,7 @@ from cod3s.decode.generator import Generator, load
 from cod3s.decode.request import make_batch
 from cod3s.decode.sentences import Bins, Candidate
 from cod3s.decode.statement import remarks_on
-from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.decode.systems import LISTED_SYSTEMS, find_system
 from cod3s.decode.two_stages import AnswerChoice
 from cod3s.evaluate.generation import name_systems
 from cod3s.records import AnswerSet, ChosenSignature
@@ -190,7 +190,7 @@ def texts(answers: AnswerSet) -> str:
 
 
 @pytest.mark.usefixtures("rude")
-@pytest.mark.parametrize("system", [name for name in ENGINE_SYSTEMS if "mmi-mmi" not in name])
+@pytest.mark.parametrize("system", [name for name in LISTED_SYSTEMS if "mmi-mmi" not in name])
 def test_no_system_shows_what_is_stopped(generator: Generator, system: str) -> None:
     source = "the judge caught a cold in town"
     shown = generator.generate(source, "effect", 6, system=system)

@@ -7,6 +7,7 @@ import hashlib
 import random
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +26,7 @@ SOURCES = ["the baker lost the key at home", "the pilot won a prize by the sea",
 
 @dataclass(frozen=True)
 class TinyBundle:
-    """The same weights twice: `exact` in float32 with the torch weights beside them, `small` in int8."""
+    """The same weights twice: `exact` in float32 with word graphs, `small` in int8 without."""
 
     run: Path
     exact: Path
@@ -65,6 +66,7 @@ def make_tiny_bundle(folder: Path) -> None:
     from cod3s.bundle.export import export
     from cod3s.corpus import prepare
     from cod3s.corpus.prepare_config import PrepareConfig
+    from cod3s.decode.word_graph import build_word_graph
     from cod3s.train import PRESETS, train
 
     (folder / "pairs.tsv").write_text(grammar())
@@ -76,5 +78,6 @@ def make_tiny_bundle(folder: Path) -> None:
         bits_per_token=3, epochs=12, evaluate_every=1000, learning_rate=4e-3, label_smoothing=0.0
     )
     train(folder / "corpus", folder / "run", preset)
-    export(folder / "run", folder / "exact", quantization="float32", with_torch=True)
+    write_words = partial(build_word_graph, folder / "corpus")
+    export(folder / "run", folder / "exact", quantization="float32", write_words=write_words)
     export(folder / "run", folder / "small", quantization="int8")

@@ -19,13 +19,7 @@ from cod3s.corpus.relations import EFFECT
 from cod3s.corpus.sift import Sifter
 from cod3s.critic.features import FEATURES
 from cod3s.critic.judge import Critic, load_critic, save_critic
-from cod3s.decode.baselines.word_graph.store import (
-    Edge,
-    WordForm,
-    WordGraphFacts,
-    open_word_graph,
-    write_word_graph,
-)
+from cod3s.decode.word_graph import build_word_graph, open_word_graph
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.harvest.documents import read_pieces
@@ -72,7 +66,7 @@ def make_readers(bundle: Path, corpus: Path, scratch: Path) -> list[Reader]:
         *_text_readers(),
         *_bundle_readers(bundle, scratch),
         Reader("corpus manifest", {"manifest.json": (corpus / "manifest.json").read_bytes()}, _read_manifest),
-        Reader("word graph", {"words.sqlite": _word_graph(scratch)}, _read_word_graph),
+        Reader("word graph", {"words.npz": _word_graph(corpus, scratch)}, _read_word_graph),
         *_study_readers(scratch),
     ]
 
@@ -199,7 +193,7 @@ def _read_manifest(folder: Path) -> None:
 
 
 def _read_word_graph(folder: Path) -> None:
-    open_word_graph(folder / "words.sqlite").related("the baker lost the key", 5)
+    open_word_graph(folder / "words.npz").related("the baker lost the key", 5)
 
 
 def _study_readers(scratch: Path) -> Iterable[Reader]:
@@ -239,13 +233,9 @@ def _parquet(names: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
     return written.getvalue()
 
 
-def _word_graph(scratch: Path) -> bytes:
-    forms = [WordForm(word, word, 3) for word in ("baker", "key", "locksmith", "garden")]
-    edges = [Edge("key", "locksmith", 3, 0.5, 0.5), Edge("baker", "garden", 1, 0.1, 0.2)]
-    write_word_graph(
-        scratch / "words.sqlite", WordGraphFacts("effect", 10, 1, 5, 0.66, 1.0, source_is_cause=True), forms, edges
-    )
-    return (scratch / "words.sqlite").read_bytes()
+def _word_graph(corpus: Path, scratch: Path) -> bytes:
+    build_word_graph(corpus, "effect", scratch / "words.npz", min_pairs=1)
+    return (scratch / "words.npz").read_bytes()
 
 
 def _tokenizer(scratch: Path, special: Sequence[str]) -> bytes:

@@ -22,7 +22,7 @@ from cod3s.models import BundleModels, open_models
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import from_text
 from conftest import Run
-from system_names import ALL_NAMES, TORCH_SYSTEMS
+from system_names import ALL_NAMES
 from tiny_bundle import SOURCES, TinyBundle
 
 QUICK = DecodeConfig(k=3, signature_beam=20, beam=6, samples=6, max_tokens=16, baseline_beam=6)
@@ -132,7 +132,7 @@ def test_several_answers_of_each_bin(generator: Generator) -> None:
     assert [len({one.signature for one in found.answers[i : i + 3]}) for i in (0, 3, 6)] == [1, 1, 1]
 
 
-SYSTEM_CASES = [name for name in ALL_NAMES if name not in TORCH_SYSTEMS]
+SYSTEM_CASES = ALL_NAMES
 
 
 @pytest.mark.parametrize("system", SYSTEM_CASES)

@@ -15,7 +15,7 @@ import pytest
 from cod3s.bins import open_bins
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.systems import ENGINE_SYSTEMS
+from cod3s.decode.systems import LISTED_SYSTEMS
 from cod3s.errors import Cod3sError
 from cod3s.io.disk import read_json, write_json
 from cod3s.records import Answer
@@ -204,7 +204,7 @@ def test_info_lists_what_clients_may_ask_for(client: httpx.Client) -> None:
     info = client.get("/api/info").json()
     assert (info["bits"], info["critic"], info["limits"]["text"]) == (8, False, LIMITS.text)
     assert {row["name"]: row["template"] for row in info["relations"]}["effect"] == "{source}, so {target}"
-    assert info["systems"] == [*ENGINE_SYSTEMS]
+    assert info["systems"] == [*LISTED_SYSTEMS]
     assert client.get("/healthz").json() == {"status": "ok", "requests": 0}
     reply = client.post("/api/generate", json={**QUESTION, "k": 1, "system": "cod3s-exact-rs-no-hamming-fresh"})
     assert reply.json()["system"] == "cod3s-exact-rs-no-hamming-fresh"

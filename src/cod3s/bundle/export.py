@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cod3s import __version__
 from cod3s.bins import open_bins
 from cod3s.bundle.card import model_card
@@ -15,7 +13,7 @@ from cod3s.bundle.folder import open_vocabulary
 from cod3s.encode.engine_spec import INT8_LEVELS, QUANTIZATIONS, check_levels
 from cod3s.encode.small_copy import write_small_copy
 from cod3s.encode.weights import FAST_ID
-from cod3s.errors import Cod3sError, UsageError
+from cod3s.errors import Cod3sError
 from cod3s.io.disk import read_json, replaced_folder
 from cod3s.model.convert import convert_causal, convert_marian
 from cod3s.model.roles import models_of_roles
@@ -36,27 +34,20 @@ def export(
     levels: int = INT8_LEVELS,
     licence: str = "",
     about: str = "",
-    with_torch: bool = False,
     write_words: Callable[[str, Path], object] | None = None,
 ) -> BundleFacts:
     """Write the bundle of a finished run into `output`, all or nothing, and return its facts.
 
     `levels` limits the values of each row of weights in int8. `about` is Markdown for the model card: where the
-    data came from, what the model is bad at. `with_torch` adds the weights in float16 under torch/, for searches
-    that the engine does not offer. `write_words` writes the word graph of a relation to a path.
+    data came from, what the model is bad at. `write_words` writes the word graph of a relation to a path.
     """
     find_name("quantization", quantization, QUANTIZATIONS)
     facts = _facts(run, name or output.name, quantization, check_levels(levels), licence)
-    if with_torch and SHAPES[facts.shape].causal:
-        raise UsageError("no system runs on the torch weights of a language model", hint="leave out --with-torch")
     with replaced_folder(output, NAME) as folder:
         _write_parts(run, folder, facts)
-        if with_torch:
-            for model in facts.model_names:
-                _write_torch(run / model / "model", folder / "torch" / model)
         if write_words is not None:
             for relation in facts.relations:
-                write_words(relation, folder / "words" / f"{relation}.sqlite")
+                write_words(relation, folder / "words" / f"{relation}.npz")
         (folder / "MODEL_CARD.md").write_text(model_card(facts, about), encoding="utf-8")
         write_facts(folder, facts)
     return read_facts(output)
@@ -122,13 +113,3 @@ def _write_parts(run: Path, folder: Path, facts: BundleFacts) -> None:
         model = folder / "models" / name
         model.mkdir(parents=True)
         convert(run / name / "model", model, tokens, quantization=facts.quantization, levels=facts.levels)
-
-
-def _write_torch(model: Path, output: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
-    output.mkdir(parents=True)
-    shutil.copyfile(model / "config.json", output / "config.json")
-    tensors = load_file(model / "model.safetensors")
-    halves = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
-    save_file(halves, output / "model.safetensors", metadata={"format": "pt"})

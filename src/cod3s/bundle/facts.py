@@ -7,7 +7,6 @@ bundle/
   code/            the hyperplanes that sign
   bins/            a file of bins per relation
   models/NAME/     the engine's models, with final weights
-  torch/NAME/      the same weights for torch, if requested
   words/           a graph of related words per relation, if requested
   critic/          the critic that judges answers, if attached
   MODEL_CARD.md    for people

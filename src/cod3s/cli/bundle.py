@@ -24,10 +24,6 @@ def export(
     name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Licence of the bundle.")] = "",
     about: Annotated[Path | None, typer.Option(help="Markdown file for the model card: data, weaknesses.")] = None,
-    with_torch: Annotated[
-        bool,
-        typer.Option("--with-torch", help="Add float16 weights for torch, which the systems dbs and dpc need."),
-    ] = False,
     word_graph: Annotated[
         Path | None, typer.Option(help="The corpus of the run, to add its word graph for the system dpc.")
     ] = None,
@@ -49,7 +45,6 @@ def export(
         levels=levels,
         licence=licence,
         about=existing_file(about).read_text(encoding="utf-8") if about else "",
-        with_torch=with_torch,
         write_words=_word_graph_of(word_graph, run) if word_graph else None,
     )
     size = sum(sizes(output, facts).values())
@@ -62,7 +57,7 @@ def export(
 def _word_graph_of(corpus: Path, run: Path) -> Callable[[str, Path], object]:
     """Writes the word graph of a relation; other pairs than those of the run would give a graph of other words."""
     from cod3s.corpus.manifest import NAME as MANIFEST
-    from cod3s.decode.baselines.word_graph.build import build_word_graph
+    from cod3s.decode.word_graph import build_word_graph
 
     if sha256(existing_file(corpus / MANIFEST)) != read_json(run / "config.json")["corpus"]:
         raise Cod3sError(

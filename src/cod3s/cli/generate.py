@@ -13,7 +13,7 @@ import cod3s
 from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import MAX_K, PRESETS, DecodeConfig, find_preset
-from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.decode.systems import LISTED_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, Progress, UsageError, require
 from cod3s.io.tables import read_sentences
 from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted, figure_of
@@ -34,7 +34,7 @@ _WHOLE_BITS = 32  # signatures up to this length are never split over two lines
 SystemOption = Annotated[
     str,
     typer.Option(
-        help=f"Which system answers: {', '.join(ENGINE_SYSTEMS)}, or another name explained in docs/decoding.md."
+        help=f"Which system answers: {', '.join(LISTED_SYSTEMS)}, or another name explained in docs/decoding.md."
     ),
 ]
 InputOption = Annotated[

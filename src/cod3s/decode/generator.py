@@ -9,13 +9,13 @@ from typing import overload
 from cod3s.bundle import find_bundle, open_own_encoder
 from cod3s.critic.judge import Judge, open_judge
 from cod3s.critic.likelihoods import Pair
-from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.one_stage import answer_in_one_stage
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
 from cod3s.decode.rerank import decide_auto
-from cod3s.decode.systems import COD3S, SENTENCES, SIGNED_SENTENCES, TORCH, System, find_system
+from cod3s.decode.systems import COD3S, CONSTRAINED, SIGNED_SENTENCES, System, find_system
 from cod3s.decode.two_stages import answer_in_two_stages
+from cod3s.decode.word_graph import open_word_graph, word_graph_path
 from cod3s.encode import Encoder
 from cod3s.errors import Cod3sError, SentenceError, UsageError
 from cod3s.models import AUTO, open_models
@@ -62,7 +62,6 @@ class Generator:
         self._workers = threads or os.cpu_count() or 1
         self.models = open_models(folder, threads, compute, cache_size=cache)
         self.facts = self.models.facts  # what the bundle says about itself
-        self._torch_systems = TorchSystems(self.models)
 
     def require_relation(self, relation: str) -> None:
         """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
@@ -75,6 +74,8 @@ class Generator:
             decide_auto(self.models, relation, config, signatures_wanted=chosen.oracle)
         elif chosen.kind != SIGNED_SENTENCES:
             self.models.plain(relation)
+        if chosen.kind == CONSTRAINED:
+            open_word_graph(word_graph_path(self.folder, relation))
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -211,7 +212,7 @@ class Generator:
         config = batch.config
         signer = self.signer if config.needs_encoder else None
         if batch.system.kind != COD3S:
-            return answer_in_one_stage(self.models, self._torch_systems, batch, signer)
+            return answer_in_one_stage(self.models, batch, signer)
         judge = self.judge if config.rerank_sentences == "critic" else None
         return answer_in_two_stages(self.models, batch, signer, judge, group)
 
@@ -237,8 +238,8 @@ class Generator:
         return make_batch(sources, relation, system, config, remarks)
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
-        unsigned = batch.system.kind in (SENTENCES, TORCH)
-        model = (self.models.plain if unsigned else self.models.sentence)(batch.relation)
+        signed = batch.system.kind in (COD3S, SIGNED_SENTENCES)
+        model = (self.models.sentence if signed else self.models.plain)(batch.relation)
         if model.engine.cuts(batch.sources[position]):
             batch.remarks[position].append("the source is longer than the model can read: its end was left out")
         return batch.answer_set(position, answers, bundle=self.facts.name)

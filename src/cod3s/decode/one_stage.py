@@ -1,11 +1,11 @@
-"""One-stage systems: the paper's baselines S2S, S2S-RS and S2S + Sigs, and the systems on torch weights."""
+"""One-stage systems: the paper's baselines S2S, S2S-RS, S2S + Sigs and DPC."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cod3s.decode.baselines.torch_systems import TorchSystems
 from cod3s.decode.choose import SUITABLE, keep_suitable
 from cod3s.decode.config import DecodeConfig
+from cod3s.decode.dpc import answer_with_constraints
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.sentences import read_candidates, write
@@ -15,9 +15,7 @@ from cod3s.records import Answer, AnswerMade, Event, SignaturesChosen, StageStar
 from cod3s.signatures.signer import Signer
 
 
-def answer_in_one_stage(
-    models: BundleModels, torch_systems: TorchSystems, batch: Batch, signer: Signer | None
-) -> Iterator[tuple[int, Event]]:
+def answer_in_one_stage(models: BundleModels, batch: Batch, signer: Signer | None) -> Iterator[tuple[int, Event]]:
     """Each source's events with its position: the first k suitable answers, signed if there is a `signer`."""
     for position in range(len(batch.sources)):
         yield position, StageStarted("writing")
@@ -26,7 +24,7 @@ def answer_in_one_stage(
     elif batch.system.kind == SIGNED_SENTENCES:
         rows = write_signed(models, batch.relation, batch.sources, batch.config)
     else:
-        rows = torch_systems.write(batch.relation, batch.sources, batch.config)
+        rows = answer_with_constraints(models, batch.relation, batch.sources, batch.config)
     for position, row in enumerate(rows):
         answers = _first_suitable(batch, position, row)
         yield position, SignaturesChosen(())

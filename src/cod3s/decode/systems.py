@@ -44,8 +44,8 @@ _GRAMMAR = re.compile(
 )
 _FORM = "cod3s-SIGNATURE-SENTENCE[-no-hamming][-fresh][-faithful|-weighed]"
 
-COD3S, SENTENCES, SIGNED_SENTENCES, TORCH = "cod3s", "sentences", "signed sentences", "torch"
-"""The kinds of system: two stages; one search; one search with signatures in it; a search on torch weights."""
+COD3S, SENTENCES, SIGNED_SENTENCES, CONSTRAINED = "cod3s", "sentences", "signed sentences", "constrained"
+"""The kinds of system: two stages; one search; one search with signatures in it; a search per word."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ _NAMED = {
         System("s2s", SENTENCES, {"search": "beam"}),
         System("s2s-sigs", SIGNED_SENTENCES, {"search": "beam"}),
         System("s2s-rs", SENTENCES, {"search": "sample"}),
-        System("dpc", TORCH),
+        System("dpc", CONSTRAINED),
     )
 }
 PAPER_SYSTEMS = (
@@ -94,10 +94,6 @@ PAPER_SYSTEMS = (
 """The rows of the paper's tables 2 and 5."""
 LISTED_SYSTEMS = ("cod3s", *PAPER_SYSTEMS)
 """The systems worth listing: the default and the paper's rows. `find_system` knows more."""
-TORCH_SYSTEMS = ("dpc",)
-"""The systems that need torch and a bundle exported with its torch weights."""
-ENGINE_SYSTEMS = tuple(name for name in LISTED_SYSTEMS if name not in TORCH_SYSTEMS)
-"""The systems that every bundle can run."""
 
 
 def find_system(name: str) -> System:
@@ -130,4 +126,4 @@ def _hint(name: str) -> str:
     )
     if _parse(corrected):
         return f"did you mean {corrected!r}?"
-    return f"choose from: {', '.join(ENGINE_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"
+    return f"choose from: {', '.join(LISTED_SYSTEMS)}; or {_FORM}, as docs/decoding.md explains"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from cod3s.decode.config import DecodeConfig, find_preset
 from cod3s.decode.generator import Generator
-from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.decode.systems import LISTED_SYSTEMS, find_system
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.evaluate.config import EvaluateConfig
 from cod3s.evaluate.grading import bundle_id
@@ -31,7 +31,7 @@ DEFAULT_SYSTEM = "cod3s"
 DEFAULT_PRESET, PAPER_PRESET, QUICK_PRESET = "default", "paper", "quick"
 DEFAULT_SYSTEMS = (DEFAULT_SYSTEM, "s2s", "s2s-rs", "cod3s-mmi-mmi")
 """The default system, and of the paper's: a beam, samples, and the two stages."""
-SYSTEM_GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {(): DEFAULT_SYSTEMS, ("all",): ENGINE_SYSTEMS}
+SYSTEM_GROUPS: dict[tuple[str, ...], tuple[str, ...]] = {(): DEFAULT_SYSTEMS, ("all",): LISTED_SYSTEMS}
 """Lists that stand for several systems: of these, those that the bundle has the models for run."""
 
 Work = TypeVar("Work")

@@ -11,7 +11,7 @@ from cod3s.bins import BinMap, open_bins
 from cod3s.bundle import bins_path
 from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator
-from cod3s.decode.systems import ENGINE_SYSTEMS, find_system
+from cod3s.decode.systems import LISTED_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
 from cod3s.encode.static import StaticEncoder
 from cod3s.errors import BundleError
@@ -122,7 +122,7 @@ class Explorer:
                 Relation(name, facts.relations[name]["template"], facts.relations[name].get("inverse", ""))
                 for name in facts.models
             ),
-            systems=ENGINE_SYSTEMS,
+            systems=LISTED_SYSTEMS,
             limits=asdict(self._limits),
             decoding=asdict(DEFAULT),
         )

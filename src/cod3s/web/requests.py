@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from cod3s.bundle import BundleFacts
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.systems import ENGINE_SYSTEMS, TORCH, find_system
+from cod3s.decode.systems import CONSTRAINED, LISTED_SYSTEMS, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
 from cod3s.selection import METHODS
@@ -25,8 +25,8 @@ def _served_system(name: str) -> str:
         system = find_system(name)
     except UsageError as error:
         raise ValueError(f"{error.message}; {error.hint}") from error
-    if system.kind == TORCH:
-        raise ValueError(f"{name} runs on torch weights, which are not served")
+    if system.kind == CONSTRAINED:
+        raise ValueError(f"{name} takes too long to be served; `cod3s generate --system {name}` runs it")
     return name
 
 
@@ -38,7 +38,7 @@ class GenerateRequest(Body):
     system: Annotated[str, AfterValidator(_served_system)] = Field(
         "cod3s",
         description="The system that answers: any that /api/info lists, or another of docs/decoding.md.",
-        examples=[*ENGINE_SYSTEMS],
+        examples=[name for name in LISTED_SYSTEMS if name != "dpc"],
     )
     signatures: list[str] | None = Field(None, min_length=1, description="Write in these bins.")
     like: str | None = Field(None, min_length=1, description="Write in the bin of this sentence.")

@@ -1,1 +1,0 @@
-"""The systems that COD3S is compared with."""
