@@ -175,7 +175,7 @@ def test_odd_text_gets_a_defined_signature(text: str, here: Run) -> None:
         (["sign", "--input", "."], "is a folder", "", 1),
         (["sign", "a", "--encoder", "static", "--code", "nowhere"], "no file at nowhere/code.json", "", 1),
         (["sts", "nowhere.tsv"], "no file at nowhere.tsv", "", 1),
-        (["bins", "show", "01", "--bins", "nowhere.sqlite"], "no file at nowhere.sqlite", "", 1),
+        (["bins", "show", "nowhere.sqlite", "01"], "no file at nowhere.sqlite", "", 1),
         (["bins", "stats", "nowhere.txt", "--bits", "4,x"], "whole numbers", "", 2),
     ],
 )
@@ -228,16 +228,14 @@ def test_bins_from_build_to_tree(here: Run, tmp_path: Path) -> None:
     built = here("bins", "build", "texts.txt", "-o", "bins.sqlite", "--encoder", "static", "--bits", "6", "--json")
     record = json.loads(built.stdout)
     assert (record["sentences"], record["bits"]) == (4, 6)
-    nodes = [
-        json.loads(line) for line in here("bins", "tree", "--bins", "bins.sqlite", "--json").stdout.splitlines()
-    ]
+    nodes = [json.loads(line) for line in here("bins", "tree", "bins.sqlite", "--json").stdout.splitlines()]
     assert nodes[0]["signature"] == ""
     assert nodes[0]["count"] == 4
     signed = json.loads(here("sign", "The river rose.", "--encoder", "static", "--bits", "6", "--json").stdout)
     own = signed["sentences"][0]["signature"]
-    shown = json.loads(here("bins", "show", own, "--bins", "bins.sqlite", "--json").stdout)
+    shown = json.loads(here("bins", "show", "bins.sqlite", own, "--json").stdout)
     assert "The river rose." in shown["samples"]
-    assert own in here("bins", "show", own, "--bins", "bins.sqlite").stdout
+    assert own in here("bins", "show", "bins.sqlite", own).stdout
 
 
 @pytest.mark.parametrize(
@@ -307,16 +305,6 @@ def test_a_dash_is_standard_input_wherever_text_is_taken(here: Run, tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [((), "no bins file was given"), (("b.sqlite", "--bins", "b.sqlite"), "the bins file was given twice")],
-)
-def test_the_tree_needs_one_bins_file(arguments: tuple[str, ...], message: str, here: Run) -> None:
-    done = here("bins", "tree", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 def test_outputs_are_replaced_only_by_force(here: Run, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("It rained.\nWe slept.\nHe ran.\n", encoding="utf-8")
     command = ["bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static"]
@@ -348,14 +336,3 @@ def test_sts_fits_eighty_columns(here: Run, tmp_path: Path) -> None:
     lines = here("sts", "sts.csv", "-e", "static", "--seeds", "2", COLUMNS="80").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split()[2] for line in lines if " random " in line] == ["4", "8", "16", "32", "64", "128", "256"]
-
-
-def test_bins_commands_take_the_file_first_or_as_an_option(here: Run, tmp_path: Path) -> None:
-    (tmp_path / "s.txt").write_text("It rained.\nWe slept.\n", encoding="utf-8")
-    assert here("bins", "build", "s.txt", "-o", "b.sqlite", "-e", "static", "--bits", "4").returncode == 0
-    assert here("bins", "tree", "b.sqlite").stdout == here("bins", "tree", "--bins", "b.sqlite").stdout != ""
-    first = here("bins", "show", "b.sqlite", "0110", "--json")
-    assert first.returncode == 0
-    assert first.stdout == here("bins", "show", "0110", "--bins", "b.sqlite", "--json").stdout
-    for wrong in (["show", "0110"], ["show", "b.sqlite", "0110", "--bins", "b.sqlite"], ["tree"]):
-        assert here("bins", *wrong).returncode == 2

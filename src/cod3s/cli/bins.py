@@ -20,7 +20,6 @@ from cod3s.cli.parameters import (
     SentencesArgument,
     numbers,
 )
-from cod3s.errors import UsageError
 from cod3s.io.disk import require_new, require_other
 from cod3s.io.tables import read_sentences
 from cod3s.options import SEED
@@ -30,7 +29,7 @@ from cod3s.text import settings_line
 if TYPE_CHECKING:
     from cod3s.encode import Encoder
 
-BinsOption = Annotated[Path | None, typer.Option(help="The bins file, if it is not the first argument.")]
+BinsArgument = Annotated[Path, typer.Argument(help="A file made by `cod3s bins build`, or one of a bundle's.")]
 
 
 def build(
@@ -112,18 +111,13 @@ def stats(
 
 
 def show(
-    first: Annotated[str, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")],
-    second: Annotated[
-        str | None,
-        typer.Argument(metavar="SIGNATURE", help="The bin's signature; fewer bits name a node of the tree."),
-    ] = None,
-    bins: BinsOption = None,
+    bins: BinsArgument,
+    signature: Annotated[str, typer.Argument(help="The bin's signature; fewer bits name a node of the tree.")],
     samples: Annotated[int, typer.Option(min=0, help="How many of the stored samples to show.")] = 5,
     json: JsonOption = False,
 ) -> None:
     """Show a bin: its medoid, count, a seeded sample, and the populated bins that differ in one bit."""
-    path, signature = _file_and_signature(first, second, bins)
-    with cod3s.open_bins(path) as file:
+    with cod3s.open_bins(bins) as file:
         bin = file.get(signature) or Bin(signature, count=0, medoid="", samples=())
         neighbors = file.neighbors(signature)
         facts = file.facts
@@ -147,17 +141,13 @@ def show(
 
 
 def tree(
-    file: Annotated[Path | None, typer.Argument(metavar="BINS", help="A file made by `cod3s bins build`.")] = None,
-    bins: BinsOption = None,
+    bins: BinsArgument,
     depth: Annotated[int, typer.Option(min=0, help="How many bits deep to go.")] = 3,
     root: Annotated[str, typer.Option(help="Start at the node with these leading bits.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Print the tree of bins: each bit splits a node in two, and every node shows its medoid."""
-    if (file is None) == (bins is None):
-        problem = "no bins file was given" if file is None else "the bins file was given twice"
-        raise UsageError(problem, hint="cod3s bins tree bins.sqlite")
-    with cod3s.open_bins(file or bins or Path()) as opened:
+    with cod3s.open_bins(bins) as opened:
         nodes = list(opened.tree(depth, root))
     if json:
         for node in nodes:
@@ -166,15 +156,6 @@ def tree(
     for node in nodes:
         indent = "  " * (len(node.signature) - len(root))
         typer.echo(f"{indent}{node.signature or '·'}  {node.count:>8}  {node.medoid}")
-
-
-def _file_and_signature(first: str, second: str | None, bins: Path | None) -> tuple[Path, str]:
-    """The bins file and the signature, which may be written `BINS SIGNATURE` or `SIGNATURE --bins BINS`."""
-    if (second is None) == (bins is None):
-        raise UsageError(
-            "a bins file and a signature are needed", hint="cod3s bins show bins.sqlite 0110100111010010"
-        )
-    return (Path(first), second) if second is not None else (bins or Path(), first)
 
 
 def _correlations(path: Path, encoder: "Encoder", lengths: list[int], seed: int) -> list[float]:
