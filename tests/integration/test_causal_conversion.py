@@ -15,7 +15,7 @@ from cod3s.model.llama import save_causal_engine
 from cod3s.model.roles import tag
 from cod3s.tokens.trimming import trim_byte_pieces
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-from test_causal import save_language_model
+from tiny_language_model import save_language_model
 
 TEXT = "the baker missed the bus, so"
 SIZES = {

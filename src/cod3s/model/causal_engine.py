@@ -116,19 +116,26 @@ class CausalEngine(CTranslate2Engine):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request; prompts of one length go to the engine together.
 
-        It gets all of them before we wait for any: with a few prompts of each length, workers would be idle. Each
-        worker has its share of all prompts, so that those of several sources are not split into small batches.
+        A source and its tag are read once for all signatures that are forced after them. The engine gets all
+        prompts before we wait for any: with a few of each length, workers would be idle. Each worker has its share
+        of all prompts, so that those of several sources are not split into small batches.
         """
         prompts = [self._prompt(request) for request in requests]
+        groups: dict[tuple[tuple[int, ...], int], list[int]] = {}
+        for row, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
+            given = len(request.prefix) - 1  # tokens after the tag, such as a signature's
+            shared = tuple(prompt[: len(prompt) - given]) if given else ()
+            groups.setdefault((shared, len(prompt)), []).append(row)
         beam, drawn = options["beam_size"], options.get("num_hypotheses", 1)
         together = _SEARCHED_ROWS // beam if beam > 1 else _DRAWN_ROWS // drawn
         even = -(-len(prompts) // model.num_generators)
         pending: dict[int, Any] = {}
-        for length, rows in rows_by_length([*map(len, prompts)]):
-            asked = [self._named(prompts[row]) for row in rows]
+        for (shared, length), rows in groups.items():
             with self._explained("run"):
                 results = model.generate_batch(
-                    asked,
+                    [self._named(prompts[row][len(shared) :]) for row in rows],
+                    static_prompt=self._named(shared) or None,
+                    cache_static_prompt=False,  # its memory would grow with every source
                     max_batch_size=max(1, min(together, even)),
                     max_length=(most := max(1, min(max_tokens, self._positions - length))),
                     min_length=most if exactly else 0,

@@ -19,8 +19,8 @@ from cod3s.model.engine import (
     normalised,
     rows_by_prefix_length,
 )
-from cod3s.model.engine_file import EngineFile, read_engine_file
-from cod3s.model.prompted import Prompt, PromptedDecoder, can_prompt, has_absolute_positions
+from cod3s.model.engine_file import read_engine_file
+from cod3s.model.prefix_decoder import PrefixDecoder, Prompt, is_long_prefix
 from cod3s.model.reader import Reader
 from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import Vocabulary
@@ -49,22 +49,21 @@ class Seq2SeqEngine(CTranslate2Engine):
         compute: str = COMPUTE,
     ) -> None:
         self._reader = reader
-        self._prompted: dict[int, PromptedDecoder] = {}  # by the tag that prefixes start with
-        self._prompting = Lock()
-        weights = _sound_weights(folder / "model.bin")
-        self._reads_prompts = weights is not None and has_absolute_positions(weights)
+        self._prefix_decoders: dict[int, PrefixDecoder] = {}  # by the tag that prefixes start with
+        self._opening = Lock()
+        _require_sound_weights(folder / "model.bin")
         self._ids = {name: number for number, name in enumerate(vocabulary.tokens)}
         super().__init__(folder, vocabulary, positions=positions, threads=threads, compute=compute)
 
     def search(
         self, requests: Sequence[Request], *, beam: int, max_tokens: int, only: Sequence[int] | None = None
     ) -> list[list[Hypothesis]]:
-        """The same, but prefixes are read at once where that saves steps."""
+        """The same, but long prefixes are read at once."""
         hypotheses: dict[int, list[Hypothesis]] = {}
-        if self._reads_prompts and only is None and beam > 1:
-            for (tag, most), rows in self._promptable(requests, max_tokens).items():
-                prompted = self._search_prompted([requests[row] for row in rows], tag, beam, most)
-                hypotheses.update(zip(rows, prompted, strict=True))
+        if only is None and beam > 1:
+            for (tag, most), rows in self._with_long_prefixes(requests, max_tokens).items():
+                written = self._search_after_prefixes([requests[row] for row in rows], tag, beam, most)
+                hypotheses.update(zip(rows, written, strict=True))
         left = [row for row in range(len(requests)) if row not in hypotheses]
         written = super().search([requests[row] for row in left], beam=beam, max_tokens=max_tokens, only=only)
         hypotheses.update(zip(left, written, strict=True))
@@ -135,26 +134,28 @@ class Seq2SeqEngine(CTranslate2Engine):
                     ]
         return hypotheses
 
-    def _promptable(self, requests: Sequence[Request], max_tokens: int) -> dict[tuple[int, int], list[int]]:
-        """The numbers of the requests whose prefixes can be read at once, by tag and by how many tokens fit."""
+    def _with_long_prefixes(
+        self, requests: Sequence[Request], max_tokens: int
+    ) -> dict[tuple[int, int], list[int]]:
+        """The numbers of the requests with long prefixes, by tag and by how many tokens fit after them."""
         rows: dict[tuple[int, int], list[int]] = {}
         for number, request in enumerate(requests):
             most = min(max_tokens, self._positions - len(request.prefix))
-            if most > 0 and can_prompt(request.prefix, self._vocabulary):
+            if most > 0 and is_long_prefix(request.prefix, self._vocabulary):
                 rows.setdefault((request.prefix[0], most), []).append(number)
         return rows
 
-    def _search_prompted(
+    def _search_after_prefixes(
         self, requests: Sequence[Request], tag: int, beam: int, max_tokens: int
     ) -> list[list[Hypothesis]]:
         prompts = [Prompt(tuple(self._reader.ids(request.source)), request.prefix) for request in requests]
         together = max(1, min(_BATCH_ROWS // beam, -(-len(requests) // self._threads)))
         with self._explained("run"):
-            with self._prompting:
-                if tag not in self._prompted:
+            with self._opening:
+                if tag not in self._prefix_decoders:
                     options: dict[str, Any] = {"threads": self._threads, "compute": self._compute}
-                    self._prompted[tag] = PromptedDecoder(self._folder, self._vocabulary, tag, **options)
-            return self._prompted[tag].search(prompts, together=together, beam=beam, max_tokens=max_tokens)
+                    self._prefix_decoders[tag] = PrefixDecoder(self._folder, self._vocabulary, tag, **options)
+            return self._prefix_decoders[tag].search(prompts, together=together, beam=beam, max_tokens=max_tokens)
 
     def _translate(self, model: Any, requests: Sequence[Request], options: dict[str, Any]) -> Any:
         rows = max(options["beam_size"], options.get("num_hypotheses", 1))
@@ -185,17 +186,16 @@ def _scored(tokens: tuple[int, ...], log_probs: list[float], end: bool) -> Hypot
     return Hypothesis(tokens, sum(kept), len(kept))
 
 
-def _sound_weights(path: Path) -> EngineFile | None:
-    """The weights, unless they crash CTranslate2: it reads attention from a layer that the file names."""
+def _require_sound_weights(path: Path) -> None:
+    """Refuse weights that crash CTranslate2: it reads attention from a layer that the file names."""
     if not path.is_file() or not path.stat().st_size:
-        return None  # the engine says so
+        return  # the engine says so
     with path.open("rb") as file:
-        whole = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
-    layers = {name.split("/")[1] for name in whole.variables if name.startswith("decoder/layer_")}
+        weights = read_engine_file(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ)), str(path))
+    layers = {name.split("/")[1] for name in weights.variables if name.startswith("decoder/layer_")}
     try:
-        layer = whole.number(_ALIGNMENT) if _ALIGNMENT in whole.variables else -1.0
+        layer = weights.number(_ALIGNMENT) if _ALIGNMENT in weights.variables else -1.0
     except (IndexError, ValueError):
         layer = float("inf")
     if not -len(layers) <= layer < len(layers):
         raise BundleError(f"{path} is damaged: it has no layer {layer:g}", hint="copy or export the bundle again")
-    return whole

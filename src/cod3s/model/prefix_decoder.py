@@ -1,9 +1,10 @@
-"""Search after forced prefixes that a seq2seq model reads at once.
+"""Search after long forced prefixes, such as the paper's sixteen bits, which a seq2seq model reads at once.
 
 CTranslate2's `Translator` writes a forced prefix token by token with all beams on. Its `Whisper` model reads the
 prompt in a single pass and widens to beams after it, and it accepts states that another encoder computed. So the
 decoder of any seq2seq model, opened as a Whisper model without an encoder of its own, searches only what is free.
-In float32 the beams are the same.
+In float32 the beams are the same, found in about half of the time at the paper's size
+(docs/measured/speed.md).
 """
 
 import json
@@ -52,13 +53,8 @@ def _batches(prompts: Sequence[Prompt], leader: int, together: int) -> list[list
     return batches
 
 
-def has_absolute_positions(model: EngineFile) -> bool:
-    """Whether the decoder adds positions to tokens; with relative ones, as in T5, prompts get other scores."""
-    return "decoder/position_encodings/encodings" in {*model.variables, *model.aliases}
-
-
-def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
-    """Whether a prefix is a tag and signature tokens, and long enough that reading it at once saves time.
+def is_long_prefix(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
+    """Whether a prefix is a tag and signature tokens, and so long that reading it at once saves time.
 
     A batch that lacks a leader gets one, which at worst searches twice as many rows. The other requests must not
     matter, because the two ways count lengths differently where texts end.
@@ -67,7 +63,7 @@ def can_prompt(prefix: Sequence[int], vocabulary: Vocabulary) -> bool:
     return len(forced) >= _LONG and min(forced) >= vocabulary.first_signature
 
 
-class PromptedDecoder:
+class PrefixDecoder:
     """The encoder and the decoder of a seq2seq model, each by itself; the decoder's prompts start with `tag`."""
 
     def __init__(self, folder: Path, vocabulary: Vocabulary, tag: int, *, threads: int, compute: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -66,81 +66,67 @@ def torch_beams(
     return list(zip(texts, found.sequences_scores.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_plain_beams_are_those_of_transformers(source: str, models: BundleModels, torch_model: Any) -> None:
-    model = models.plain("effect")
-    request = model.request(source)
-    (found,) = model.engine.search([request], beam=8, max_tokens=20)
-    wanted = torch_beams(torch_model, models, request, 8, max_new_tokens=20)
-    assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
-    assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
+def test_beams_are_those_of_transformers(models: BundleModels, torch_model: Any) -> None:
+    """After a signature, with a fixed number of tokens: where texts end, the engine also counts the prefix."""
+    for case, beam, lengths in [
+        ("plain", 8, {"max_new_tokens": 20}),
+        ("sentence", 6, {"min_new_tokens": 4, "max_new_tokens": 4}),
+    ]:
+        model, given = asked(models, case)
+        for source in SOURCES:
+            request = model.request(source, given)
+            (beams,) = model.engine.search([request], beam=beam, max_tokens=lengths["max_new_tokens"])
+            wanted = torch_beams(torch_model, models, request, beam, **lengths)
+            assert [beam.tokens for beam in beams] == [tokens for tokens, _ in wanted]
+            means = [beam.log_prob / beam.length for beam in beams]
+            assert means == pytest.approx([score for _, score in wanted], abs=1e-4)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_beams_after_a_forced_signature_are_those_of_transformers(
-    source: str, models: BundleModels, torch_model: Any
-) -> None:
-    """A fixed number of tokens: where texts end, the engine's normalisation also counts the prefix's tokens."""
+def test_the_best_sentence_of_a_signature_is_that_of_transformers(models: BundleModels, torch_model: Any) -> None:
     model, given = asked(models, "sentence")
-    request = model.request(source, given)
-    (found,) = model.engine.search([request], beam=6, max_tokens=4)
-    wanted = torch_beams(torch_model, models, request, 6, min_new_tokens=4, max_new_tokens=4)
-    assert [one.tokens for one in found] == [tokens for tokens, _ in wanted]
-    assert [one.log_prob / one.length for one in found] == pytest.approx([score for _, score in wanted], abs=1e-4)
+    for source in SOURCES:
+        request = model.request(source, given)
+        (beams,) = model.engine.search([request], beam=8, max_tokens=20)
+        best = max(beams, key=lambda beam: beam.log_prob / beam.length)
+        tokens, score = torch_beams(torch_model, models, request, 8, max_new_tokens=20)[0]
+        assert best.tokens == tokens
+        assert best.log_prob / best.length == pytest.approx(score, abs=1e-4)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_the_best_sentence_of_a_signature_is_that_of_transformers(
-    source: str, models: BundleModels, torch_model: Any
-) -> None:
-    model, given = asked(models, "sentence")
-    request = model.request(source, given)
-    (found,) = model.engine.search([request], beam=8, max_tokens=20)
-    best = max(found, key=lambda one: one.log_prob / one.length)
-    tokens, score = torch_beams(torch_model, models, request, 8, max_new_tokens=20)[0]
-    assert best.tokens == tokens
-    assert best.log_prob / best.length == pytest.approx(score, abs=1e-4)
-
-
-@pytest.mark.parametrize("long", [1, 8])
-@pytest.mark.parametrize("case", ["plain", "sentence"])
-@pytest.mark.parametrize("max_tokens", [1, 3, 20])
-def test_score_reproduces_what_search_reported(
-    case: str, max_tokens: int, long: int, models: BundleModels, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_score_reproduces_what_search_reported(models: BundleModels, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for hypotheses that the limit cut before their end: their length is one less than scored.
 
     Prefixes of `long` tokens and more are read at once.
     """
-    monkeypatch.setattr("cod3s.model.prompted._LONG", long)
-    model, given = asked(models, case)
-    request = model.request(SOURCES[0], given)
-    (found,) = model.engine.search([request], beam=6, max_tokens=max_tokens)
-    for one in found:
-        (scored,) = model.engine.score([request], [one.tokens], end=one.length > len(one.tokens))
-        assert scored.tokens == one.tokens
-        assert scored.length == one.length
-        assert scored.log_prob == pytest.approx(one.log_prob, abs=1e-4)
+    for long, case, max_tokens in product((1, 8), ("plain", "sentence"), (1, 3, 20)):
+        monkeypatch.setattr("cod3s.model.prefix_decoder._LONG", long)
+        model, given = asked(models, case)
+        request = model.request(SOURCES[0], given)
+        (beams,) = model.engine.search([request], beam=6, max_tokens=max_tokens)
+        for beam in beams:
+            (scored,) = model.engine.score([request], [beam.tokens], end=beam.length > len(beam.tokens))
+            assert (scored.tokens, scored.length) == (beam.tokens, beam.length)
+            assert scored.log_prob == pytest.approx(beam.log_prob, abs=1e-4)
 
 
-@pytest.mark.parametrize("signatures", [["01001110"], ["01001111", "01001110", "11111110"], ["0" * 8] * 3])
 def test_a_prefix_read_at_once_gives_the_beams_of_one_that_is_forced_by_steps(
-    signatures: list[str], models: BundleModels, monkeypatch: pytest.MonkeyPatch
+    models: BundleModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also for batches without a signature that ends in ones, and for sources of several lengths."""
     model = models.sentence("effect")
-    requests = [
-        model.request(source, models.vocabulary.encode_signature(signature))
-        for source in SOURCES
-        for signature in signatures
-    ]
-    monkeypatch.setattr("cod3s.model.prompted._LONG", 1000)
-    by_steps = model.engine.search(requests, beam=6, max_tokens=3)
-    monkeypatch.setattr("cod3s.model.prompted._LONG", 1)
-    at_once = model.engine.search(requests, beam=6, max_tokens=3)
-    for found, wanted in zip(at_once, by_steps, strict=True):
-        sums = {one.tokens: one.log_prob for one in wanted}
-        assert {one.tokens: one.log_prob for one in found} == pytest.approx(sums, abs=1e-4)
+    for signatures in (["01001110"], ["01001111", "01001110", "11111110"], ["0" * 8] * 3):
+        requests = [
+            model.request(source, models.vocabulary.encode_signature(signature))
+            for source in SOURCES
+            for signature in signatures
+        ]
+        monkeypatch.setattr("cod3s.model.prefix_decoder._LONG", 1000)
+        by_steps = model.engine.search(requests, beam=6, max_tokens=3)
+        monkeypatch.setattr("cod3s.model.prefix_decoder._LONG", 1)
+        at_once = model.engine.search(requests, beam=6, max_tokens=3)
+        for beams, wanted in zip(at_once, by_steps, strict=True):
+            sums = {beam.tokens: beam.log_prob for beam in wanted}
+            assert {beam.tokens: beam.log_prob for beam in beams} == pytest.approx(sums, abs=1e-4)
 
 
 def test_score_reproduces_what_sample_reported(models: BundleModels) -> None:
@@ -224,21 +210,19 @@ def test_only_these_tokens_are_written(models: BundleModels) -> None:
     assert all(len(one.tokens) == one.length == 3 and set(one.tokens) <= set(only) for one in found)
 
 
-@pytest.mark.parametrize(("compute", "most"), [("float32", 0.02), ("int8", 0.1)])
-def test_int8_stays_near_to_float32(
-    compute: str, most: float, tiny_bundle: TinyBundle, models: BundleModels
-) -> None:
-    """Computed in int8, 0.035 nats a token between the scores, the same best text for 87 of 96 sources."""
-    small = open_models(tiny_bundle.small, compute=compute)
-    model, own = models.plain("effect"), small.plain("effect")
+def test_int8_stays_near_to_float32(tiny_bundle: TinyBundle, models: BundleModels) -> None:
+    """Computed in int8, 0.035 nats per token between the scores, the same best text for 87 of 96 sources."""
+    model = models.plain("effect")
     sources = [f"{who} {event} {where}" for who in WHO for where in WHERE[:3] for event in EVENTS]
     requests = [model.request(source) for source in sources]
-    exact = [found[0] for found in model.engine.search(requests, beam=4, max_tokens=20)]
-    near = [found[0] for found in own.engine.search(requests, beam=4, max_tokens=20)]
-    assert sum(a.tokens == b.tokens for a, b in zip(exact, near, strict=True)) >= 0.75 * len(sources)
-    scored = own.engine.score(requests, [one.tokens for one in exact])
-    apart = [abs(a.log_prob - b.log_prob) / a.length for a, b in zip(exact, scored, strict=True)]
-    assert np.mean(apart) < most
+    exact = [beams[0] for beams in model.engine.search(requests, beam=4, max_tokens=20)]
+    for compute, most in [("float32", 0.02), ("int8", 0.1)]:
+        engine = open_models(tiny_bundle.small, compute=compute).plain("effect").engine
+        near = [beams[0] for beams in engine.search(requests, beam=4, max_tokens=20)]
+        assert sum(a.tokens == b.tokens for a, b in zip(exact, near, strict=True)) >= 0.75 * len(sources)
+        scored = engine.score(requests, [beam.tokens for beam in exact])
+        differences = [abs(a.log_prob - b.log_prob) / a.length for a, b in zip(exact, scored, strict=True)]
+        assert np.mean(differences) < most
 
 
 LENGTHS = [
@@ -248,83 +232,68 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "cut", "why"), LENGTHS, ids=[why for *_, why in LENGTHS])
-def test_sources_of_any_length_are_read_and_scored(source: str, cut: bool, why: str, models: BundleModels) -> None:
+def test_sources_of_any_length_are_read_and_scored(models: BundleModels) -> None:
     model = models.plain("effect")
-    assert model.engine.cuts(source) is cut
-    request = model.request(source)
-    (found,) = model.engine.search([request], beam=3, max_tokens=10_000)
-    assert found
-    assert max(len(one.tokens) for one in found) < SHAPES["tiny"].max_tokens
-    pieces = models.vocabulary.encode_text(source)
-    (scored,) = model.engine.score([request], [pieces])
-    assert len(scored.tokens) <= SHAPES["tiny"].max_tokens
-    assert np.isfinite(scored.log_prob)
+    for source, is_cut, why in LENGTHS:
+        assert model.engine.cuts(source) is is_cut, why
+        request = model.request(source)
+        (beams,) = model.engine.search([request], beam=3, max_tokens=10_000)
+        assert max(len(beam.tokens) for beam in beams) < SHAPES["tiny"].max_tokens
+        pieces = models.vocabulary.encode_text(source)
+        (scored,) = model.engine.score([request], [pieces])
+        assert len(scored.tokens) <= SHAPES["tiny"].max_tokens
+        assert np.isfinite(scored.log_prob)
+
+
+def damaged(bundle: Path, output: Path, name: str, content: bytes) -> BundleModels:
+    """The models of a copy of the bundle with this content of a file, and its checksum."""
+    shutil.rmtree(output, ignore_errors=True)
+    shutil.copytree(bundle, output)
+    (output / "models" / "shared" / name).write_bytes(content)
+    write_facts(output, read_facts(output))
+    return open_models(output)
 
 
 def test_a_damaged_model_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
-    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
-    model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
-    model.write_bytes(model.read_bytes()[:5000])
+    content = (tiny_bundle.small / "models" / "shared" / "model.bin").read_bytes()
+    models = damaged(tiny_bundle.small, tmp_path / "bundle", "model.bin", content[:5000])
+    with pytest.raises(BundleError, match="is damaged: the file ends too early"):
+        models.plain("effect")
+    shutil.copyfile(tiny_bundle.small / "bundle.json", tmp_path / "bundle" / "bundle.json")
     with pytest.raises(BundleError, match="has changed since it was exported"):
         open_models(tmp_path / "bundle").plain("effect")
-    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
-    with pytest.raises(BundleError, match="is damaged: the file ends too early"):
-        open_models(tmp_path / "bundle").plain("effect")
 
 
-@pytest.mark.parametrize("layer", [b"\xff\x7f", b"\xbf\xff", b"\xff\xef"], ids=["32767", "-65", "-4097"])
-def test_weights_that_name_a_layer_that_does_not_exist_are_refused(
-    layer: bytes, tiny_bundle: TinyBundle, tmp_path: Path
+def test_files_that_crash_the_engine_are_refused_before_it_opens_them(
+    tiny_bundle: TinyBundle, tmp_path: Path
 ) -> None:
-    """CTranslate2 would crash the process; `campaign.damaged_files` found all three."""
-    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
-    model = tmp_path / "bundle" / "models" / "shared" / "model.bin"
-    content = model.read_bytes()
+    """`campaign.damaged_files` found all of them: CTranslate2 would crash the process."""
+    content = (tiny_bundle.small / "models" / "shared" / "model.bin").read_bytes()
     place = content.index(b"decoder/alignment_layer\0") + len(b"decoder/alignment_layer\0") + 6
     assert content[place : place + 2] == b"\xff\xff", "the last layer"
-    model.write_bytes(content[:place] + layer + content[place + 2 :])
-    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))  # with its checksum
-    with pytest.raises(BundleError, match="it has no layer"):
-        open_models(tmp_path / "bundle").plain("effect")
+    layers = (b"\xff\x7f", b"\xbf\xff", b"\xff\xef")
+    names = (tiny_bundle.small / "models" / "shared" / "shared_vocabulary.json").read_bytes()
+    twice = json.dumps(json.loads(names) * 2).encode()
+    cases = [("model.bin", content[:place] + layer + content[place + 2 :], "it has no layer") for layer in layers]
+    cases.append(("shared_vocabulary.json", b"[" * 100_000 + names, "valid JSON"))
+    cases.append(("shared_vocabulary.json", twice, "appears twice"))
+    for name, other, message in cases:
+        models = damaged(tiny_bundle.small, tmp_path / "bundle", name, other)
+        with pytest.raises(Cod3sError, match=message):
+            models.plain("effect")
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        ("config.json", lambda content: {**content, "add_source_eos": None}),
-        ("shared_vocabulary.json", lambda content: [token.replace("▁the", "▁a?") for token in content]),
-    ],
-    ids=["a value of another type", "another token"],
-)
-def test_damage_that_is_noticed_when_a_model_runs_is_a_clear_error(
-    name: str, damage: Callable[[Any], Any], tiny_bundle: TinyBundle, tmp_path: Path
-) -> None:
+def test_damage_noticed_when_a_model_runs_is_a_clear_error(tiny_bundle: TinyBundle, tmp_path: Path) -> None:
     """Both files can be opened, and their checksums are right."""
-    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
-    path = tmp_path / "bundle" / "models" / "shared" / name
-    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
-    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
-    model = open_models(tmp_path / "bundle").plain("effect")
-    with pytest.raises(BundleError, match="cannot be run") as raised:
-        model.engine.search([model.request(SOURCES[0])], beam=2, max_tokens=4)
-    assert "export the bundle again" in raised.value.hint
-
-
-@pytest.mark.parametrize(
-    ("damage", "fault"),
-    [
-        (lambda text: "[" * 100_000 + text, "valid JSON"),
-        (lambda text: json.dumps(json.loads(text) * 100), "a token appears twice"),
-    ],
-    ids=["nested too deep", "repeated"],
-)
-def test_a_vocabulary_that_crashes_the_engine_is_refused_before_it_is_opened(
-    damage: Callable[[str], str], fault: str, tiny_bundle: TinyBundle, tmp_path: Path
-) -> None:
-    shutil.copytree(tiny_bundle.small, tmp_path / "bundle")
-    path = tmp_path / "bundle" / "models" / "shared" / "shared_vocabulary.json"
-    path.write_text(damage(path.read_text()))
-    write_facts(tmp_path / "bundle", read_facts(tmp_path / "bundle"))
-    with pytest.raises(Cod3sError, match=fault):
-        open_models(tmp_path / "bundle").plain("effect")
+    folder = tiny_bundle.small / "models" / "shared"
+    config = json.loads((folder / "config.json").read_text())
+    tokens = json.loads((folder / "shared_vocabulary.json").read_text())
+    for name, content in [
+        ("config.json", {**config, "add_source_eos": None}),
+        ("shared_vocabulary.json", [token.replace("▁the", "▁a?") for token in tokens]),
+    ]:
+        models = damaged(tiny_bundle.small, tmp_path / "bundle", name, json.dumps(content).encode())
+        model = models.plain("effect")
+        with pytest.raises(BundleError, match="cannot be run") as raised:
+            model.engine.search([model.request(SOURCES[0])], beam=2, max_tokens=4)
+        assert "export the bundle again" in raised.value.hint
