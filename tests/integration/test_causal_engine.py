@@ -20,7 +20,7 @@ from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.config import DecodeConfig
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.io.disk import read_json
-from cod3s.model.causal import Adaptation, bit_signs, build_causal, is_causal, open_start
+from cod3s.model.causal import Adaptation, bit_signs, build_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
 from cod3s.model.engine import Draws, Request
 from cod3s.model.reader import connective_pieces, open_reader
@@ -304,7 +304,6 @@ def test_a_bundle_can_learn_another_relation(trained: Trained, tmp_path: Path) -
 
 def test_folders_that_cannot_be_started_from_say_why(tmp_path: Path) -> None:
     start = save_language_model(tmp_path / "start")
-    assert is_causal(str(start))
     pieces = tmp_path / "pieces.json"
     trim_byte_pieces(start, ["the baker"], pieces, 400)
     vocabulary = Vocabulary(pieces, [], SignatureTokens(8, 4, True))

@@ -45,10 +45,7 @@ class BundleFacts:
     licence: str = ""
     seed: int = SEED  # of the hyperplanes
     levels: int = 255  # of the weights, if they are in int8
-    decoding: dict[str, Any] = field(
-        default_factory=dict
-    )  # options whose defaults differ from those of the package
-    medoids: str = "training"  # whose sentences the bins show: those of the training corpus, or the model's own
+    decoding: dict[str, Any] = field(default_factory=dict)  # options with other defaults than the package's
     own_encoder: str = ""  # the model under models/ that is a copy of the encoder that signs, if there is one
     critic: str = ""  # the folder of the critic that judges answers, if any
     judges: bool = False  # whether its language model has learned to say if an answer is plausible

@@ -19,7 +19,7 @@ def export(
     quantization: Annotated[str, typer.Option(help="int8 or float32.")] = "int8",
     levels: Annotated[
         int,
-        typer.Option(help="Values per row of int8 weights: 63 makes a wheel or zip about a fifth smaller."),
+        typer.Option(help="Values per row of int8 weights: 63 makes a wheel or zip a quarter smaller."),
     ] = 255,
     name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Licence of the bundle.")] = "",

@@ -51,13 +51,6 @@ class Adaptation:
     lora_rank: int = 32  # 0 trains all weights
     dropped_layers: tuple[int, ...] = ()
     precision: str = "float32"  # of frozen weights; what is trained is always float32
-    first_layer: int = 0  # LoRA adapts the layers from this one on
-
-
-def is_causal(folder: str) -> bool:
-    """Whether `folder` holds a causal language model of a family that can be trained here."""
-    path = Path(folder) / "config.json"
-    return path.is_file() and read_json(path).get("model_type") in _FAMILIES
 
 
 @dataclass(frozen=True)
@@ -119,7 +112,7 @@ def build_causal(
     table = _token_table(torch, start.pieces, vocabulary.end, tags, signs, bits, free)
     base.resize_token_embeddings(1)  # the table replaces it
     if adaptation.lora_rank:
-        base = with_lora(base, adaptation)
+        base = _with_lora(base, adaptation)
     return _signature_model(torch, base, table, vocabulary)
 
 
@@ -177,7 +170,7 @@ def _piece_rows(folder: Path, base: Any, vocabulary: Vocabulary) -> Any:
     return weights[[numbers[name] for name in vocabulary.tokens[: vocabulary.text_size]]].clone()
 
 
-def with_lora(base: Any, adaptation: Adaptation) -> Any:
+def _with_lora(base: Any, adaptation: Adaptation) -> Any:
     """The model with adapters on all linear layers; only they are trained."""
     peft, family = require("peft", "train"), _FAMILIES[base.config.model_type]
     base = base.to(getattr(require("torch", "train"), adaptation.precision))
@@ -185,8 +178,6 @@ def with_lora(base: Any, adaptation: Adaptation) -> Any:
         r=adaptation.lora_rank,
         lora_alpha=2 * adaptation.lora_rank,
         target_modules=list(family.linear),
-        layers_to_transform=list(range(adaptation.first_layer, base.config.num_hidden_layers)),
-        layers_pattern=family.blocks,
     )
     adapted = peft.get_peft_model(base, config)
     for module in adapted.modules():
@@ -267,26 +258,10 @@ def _token_table(torch: Any, pieces: Any, end: int, tags: Any, signs: Any, bits:
     return TokenTable()
 
 
-def trained_only(torch: Any) -> Any:
-    """A class of torch modules that save and load only what is trained."""
-
-    class TrainedOnly(torch.nn.Module):  # type: ignore[misc]
-        def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-            return {n: t for n, t in super().state_dict(*arguments, **options).items() if n in trained}
-
-        def load_state_dict(self, state: Any, strict: bool = False, assign: bool = False) -> Any:
-            """Load what was trained; the rest is as the pretrained model has it, so nothing is missing."""
-            super().load_state_dict(state, strict=False)
-            return torch.nn.modules.module._IncompatibleKeys([], [])
-
-    return TrainedOnly
-
-
 def _signature_model(torch: Any, base: Any, table: Any, vocabulary: Vocabulary) -> Any:
     output = quiet_transformers().modeling_outputs.CausalLMOutput
 
-    class SignatureModel(trained_only(torch)):  # type: ignore[misc]
+    class SignatureModel(torch.nn.Module):  # type: ignore[misc]
         """A language model with its token table."""
 
         def __init__(self) -> None:
@@ -312,6 +287,15 @@ def _signature_model(torch: Any, base: Any, table: Any, vocabulary: Vocabulary) 
             taught = labels != -100
             logits = states[taught] @ rows.T.to(dtype)
             return output(loss=torch.nn.functional.cross_entropy(logits.float(), labels[taught]))
+
+        def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+            """What is trained; the rest is as the pretrained model has it."""
+            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            return {n: t for n, t in super().state_dict(*arguments, **options).items() if n in trained}
+
+        def load_state_dict(self, state: Any, strict: bool = False, assign: bool = False) -> Any:
+            super().load_state_dict(state, strict=False)
+            return torch.nn.modules.module._IncompatibleKeys([], [])
 
         def save_pretrained(self, folder: Path) -> None:
             """Write an ordinary Hugging Face folder: LoRA merged, all rows in the table."""

@@ -4,7 +4,7 @@ CTranslate2's `Translator` writes a forced prefix token by token with all beams 
 prompt in a single pass and widens to beams after it, and it accepts states that another encoder computed. So the
 decoder of any seq2seq model, opened as a Whisper model without an encoder of its own, searches only what is free.
 In float32 the beams are the same, found in about half of the time at the paper's size
-(docs/measured/speed.md).
+(docs/speed.md).
 """
 
 import json

@@ -29,5 +29,3 @@ SHAPES = {
     # Seconds on any machine, for tests.
     "tiny": Shape(encoder_layers=1, decoder_layers=1, width=64, feed_forward=128, heads=2, pieces=400),
 }
-FROM_SCRATCH = tuple(name for name, shape in SHAPES.items() if shape.width)
-"""The shapes that say how a new model is built."""

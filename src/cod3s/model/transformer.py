@@ -73,8 +73,3 @@ def load_weights(model: Any, folder: Path) -> None:
         raise Cod3sError(
             f"the weights in {folder} do not fit this model", hint="use the same shape, roles and signature tokens"
         )
-
-
-def count_parameters(model: Any) -> int:
-    """Parameters that training changes; fixed position tables are not among them."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
