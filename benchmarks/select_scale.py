@@ -1,12 +1,14 @@
-"""Measure the processor time and peak memory of selecting 10 of many candidates, the encoder left out.
+"""Measure the processor time and peak memory of selecting k of many candidates, the encoder left out.
 
-    python benchmarks/select_scale.py [CANDIDATES...]
+    python benchmarks/select_scale.py [CANDIDATES...] [-k 10] [--method auto]
 
 Each size runs in a process of its own, so that its peak memory is its own. The texts are made when they are read
 and the vectors come from one block, so that neither counts. `products` is the time of the matrix products that any
 signing of these vectors needs, in the same process: the ratio does not depend on the machine's mood.
 """
 
+import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -14,11 +16,12 @@ from collections.abc import Iterator, Sequence
 from time import process_time
 from typing import overload
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 
 import cod3s
 from cod3s.selection import BITS
-from cod3s.text import all_for_embedding, for_embedding
 
 DIM, BLOCK = 256, 8192
 
@@ -73,41 +76,37 @@ def seconds_of_products(encoder: Blocks, count: int) -> float:
     return process_time() - start
 
 
-def seconds_of_normalising(texts: Texts) -> tuple[float, float]:
-    """Making the texts and bringing them into the form that is embedded: block by block, and one by one."""
-    start = process_time()
-    for first in range(0, len(texts), BLOCK):
-        all_for_embedding(texts[first : first + BLOCK])
-    together = process_time() - start
-    start = process_time()
-    for text in texts:
-        for_embedding(text)
-    return together, process_time() - start
-
-
-def measure(count: int) -> None:
+def measure(count: int, k: int, method: str) -> None:
     texts, encoder = Texts(count), Blocks()
     scores = np.random.default_rng(1).standard_normal(count)
-    cod3s.select(texts[:BLOCK], 10, encoder=encoder, method="signatures")  # what every call needs
+    cod3s.select(texts[: 2 * BLOCK], k, encoder=encoder, method=method)  # what every call needs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = process_time()
-    selection = cod3s.select(texts, 10, scores=scores, encoder=encoder, method="signatures")
+    selection = cod3s.select(texts, k, scores=scores, encoder=encoder, method=method)
     seconds = process_time() - start
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
     products = seconds_of_products(encoder, count)
-    normalising, one_by_one = seconds_of_normalising(texts)
     print(
-        f"{count:>10,} candidates: {seconds:5.1f} s of one core, {seconds / products:4.1f} x the products alone, "
-        f"{normalising / seconds:4.0%} normalising text ({one_by_one / normalising:.1f} x as long one by one), "
-        f"{more:4.0f} MiB",
+        f"{count:>10,} candidates, k {k}, {selection.method}: {seconds:6.2f} s of one core, "
+        f"{seconds / products:4.1f} x the products alone, {more:4.0f} MiB",
         flush=True,
     )
-    assert len(selection) == 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("candidates", type=int, nargs="*", default=[10_000, 100_000, 1_000_000, 10_000_000])
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--method", default="auto")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        measure(arguments.candidates[0], arguments.k, arguments.method)
+        return
+    for count in arguments.candidates:
+        command = [sys.executable, __file__, str(count), "-k", str(arguments.k), "--method", arguments.method]
+        subprocess.run([*command, "--one"], check=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["measure"]:
-        measure(int(sys.argv[2]))
-    else:
-        for size in sys.argv[1:] or ["10000", "100000", "1000000", "10000000"]:
-            subprocess.run([sys.executable, __file__, "measure", size], check=True)
+    main()

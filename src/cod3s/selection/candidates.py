@@ -128,7 +128,7 @@ def rank(texts: Sequence[str], scores: Scores | None, among: Rows | None = None)
     Equal scores keep the order of the list, which is the ranking if there are no scores.
     """
     listed = texts if among is None else [texts[position] for position in among.tolist()]
-    visible = np.fromiter(map(is_visible, listed), bool, len(listed))
+    visible = np.array([text[:1].isalnum() or is_visible(text) for text in listed], bool)
     positions = np.arange(len(texts)) if among is None else among
     shown, blank = positions[visible], positions[~visible]
     return (shown if scores is None else shown[np.argsort(-scores[shown], kind="stable")]), blank

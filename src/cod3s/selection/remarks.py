@@ -32,11 +32,12 @@ def remarks_on(cosines: Cosines, rows: Rows, candidates: int, config: SelectConf
     if len(rows) < k:
         return (shortage(len(rows), candidates),)
     if len(cosines) == candidates and candidates > max(k, 2):
-        pairs = cosines[np.triu_indices(len(cosines), 1)]
-        if pairs.min() >= same_cosine:
-            return (f"all {candidates} candidates say about the same: no cosine is below {pairs.min():.2f}",)
-        if pairs.max() < same_cosine:
-            return (f"all {candidates} candidates differ: no cosine is above {pairs.max():.2f}",)
+        lowest, others = cosines.min(), cosines.copy()
+        if lowest >= same_cosine:
+            return (f"all {candidates} candidates say about the same: no cosine is below {lowest:.2f}",)
+        np.fill_diagonal(others, -1)
+        if others.max() < same_cosine:
+            return (f"all {candidates} candidates differ: no cosine is above {others.max():.2f}",)
     among = cosines[np.ix_(rows, rows)] if len(cosines) == candidates else cosines
     apart: list[int] = []
     for row in range(len(among)):

@@ -14,7 +14,7 @@ from cod3s.selection.candidates import Rows
 Floats = npt.NDArray[np.float64]
 
 POOL = 2  # representatives per candidate to choose; docs/select.md says how the three were measured
-FULL_SHARE = 0.5  # of the mean number n / k: a representative of fewer candidates counts less
+FULL_SHARE = 0.5  # of the mean number of others, n / k - 1: a representative of fewer counts less
 SIZE_POWER = 0.35
 _RIDGE = 1e-6  # keeps the kernel of identical candidates invertible
 
@@ -31,36 +31,37 @@ def choose_representatives(vectors: Vectors, weight: Floats, count: Floats, k: i
 
 def _stand_for_all(cosines: Floats, weight: Floats, count: Floats, size: int) -> Rows:
     """Greedy facility location. After a choice, only the rows that it stands for better are looked at again."""
-    cover = np.full(len(cosines), float(cosines.min()))
-    gain = np.maximum(cosines - cover[:, None], 0).T @ count
+    cover = np.full(len(cosines), cosines.min())
+    gain = count @ np.maximum(cosines - cover[:, None], 0)
     pool = np.empty(size, np.intp)
+    left = weight.copy()
     for number in range(size):
-        value = gain * weight
-        value[pool[:number]] = -1
-        pool[number] = best = value.argmax()
-        closer = np.flatnonzero(cosines[best] > cover)
-        near, now = cosines[closer], cosines[best, closer]
-        lost = np.maximum(near - cover[closer, None], 0) - np.maximum(near - now[:, None], 0)
-        gain -= count[closer] @ lost
-        cover[closer] = now
+        pool[number] = best = (gain * left).argmax()
+        left[best] = -1
+        row = cosines[best]
+        (closer,) = (row > cover).nonzero()
+        before, now = cover[closer, None], row[closer, None]
+        gain -= count[closer] @ (np.minimum(np.maximum(cosines[closer], before), now) - before)
+        cover[closer] = now[:, 0]
     return pool
 
 
 def _drop_least(cosines: Floats, pool: Rows, weight: Floats, count: Floats, k: int) -> Rows:
     """k rows of the pool. Dropping one updates the inverse of the kernel instead of computing it again."""
-    among = cosines[np.ix_(pool, pool)]
+    among = cosines[pool][:, pool]
     size = np.bincount(cosines[pool].argmax(axis=0), weights=count, minlength=len(pool))
-    full = FULL_SHARE * count.sum() / k
+    full = FULL_SHARE * (count.sum() / k - 1) + _RIDGE
     inverse = np.linalg.inv((1 + among) / 2 + _RIDGE * np.eye(len(pool)))
-    np.fill_diagonal(among, -2)
-    left = np.ones(len(pool), bool)
+    among.flat[:: len(pool) + 1] = -2
+    gone = np.zeros(len(pool), bool)
     for _ in range(len(pool) - k):
-        loss = weight[pool] * np.minimum(1, size / full) ** SIZE_POWER / np.diag(inverse)
-        loss[~left] = np.inf
+        loss = weight[pool] * np.minimum(1, size / full) ** SIZE_POWER / inverse.diagonal()
+        loss[gone] = np.inf
         row = int(loss.argmin())
-        left[row] = False
+        gone[row] = True
         among[:, row] = -2
         size[among[row].argmax()] += size[row]
-        inverse -= np.outer(inverse[:, row], inverse[row] / inverse[row, row])
+        column = inverse[:, row]
+        inverse -= column[:, None] * (column / column[row])
         inverse[row, row] = 1.0
-    return pool[left]
+    return pool[~gone]
