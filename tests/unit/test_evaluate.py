@@ -17,7 +17,7 @@ from cod3s.errors import Cod3sError, FileFormatError, UsageError
 from cod3s.evaluate.config import EvaluateConfig
 from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.generation import TimeLimit
-from cod3s.evaluate.grading import Grader, GradingModels
+from cod3s.evaluate.grading import Grader
 from cod3s.evaluate.items import EvaluationData, Item, read_data
 from cod3s.evaluate.outputs import Systems, append_outputs, read_outputs, read_systems, resume_outputs, sources_of
 from cod3s.evaluate.paper import is_copa_dev
@@ -321,8 +321,8 @@ def test_a_critic_does_not_grade_what_it_chose_without_a_mark(static: Encoder) -
     systems = {
         name: [replace(answered(name, "It rained", DIVERSE), settings=values)] for name, values in settings.items()
     }
-    models = GradingModels("own", frozenset(), None)  # type: ignore[arg-type] - it has no relation to grade
-    graded = scored(systems, Grader([static], models=models))
+    models = SimpleNamespace(facts=SimpleNamespace(name="own", models={}))  # without a relation to grade
+    graded = scored(systems, Grader([static], models=models))  # type: ignore[arg-type]
     own_grades = {name: list(scores["effect"].own_grades) for name, scores in graded.systems.items()}
     assert own_grades == {"critic": ["critic"], "mmi": ["backward_pmi", "likelihood"], "beam": [], "foreign": []}
     assert graded.record()["systems"]["critic"]["effect"]["own_grades"] == ["critic"]

@@ -130,7 +130,7 @@ class ProgressLines:
     def show(self, done: float, total: float | None = None, more: str = "") -> None:
         """Note how much is done, and say it if a minute has passed since the last line."""
         self.done, self._total, now = done, total or self._total, monotonic()
-        if now - self._shown >= EVERY_SECONDS:
+        if now - self._shown >= EVERY_SECONDS and done != self._total:
             self._shown = now
             left = ""
             if self._total and done:

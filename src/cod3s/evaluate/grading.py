@@ -32,6 +32,7 @@ OF_QUESTIONS = ("forward", "target_alone", *OF_ANSWERS)
 """The likelihoods that all scorers together need."""
 BARRED = ("relevance", "backward_pmi")
 """Scorers whose values are comparable across sources, so that one bar serves a whole relation."""
+_FACTS = ("bits", "bits_per_token", "shape", "quantization")
 _HYPOTHESES = 1_000_000  # kept per model: systems and settings share their stages
 
 Bars = dict[str, dict[str, float]]
@@ -63,16 +64,6 @@ class TextVectors:
 
 
 @dataclass(frozen=True)
-class GradingModels:
-    """The models of the bundle `name`: how likely they find a pair, and perhaps how plausible its critic does."""
-
-    name: str
-    relations: frozenset[str]
-    models: BundleModels
-    critic: Callable[[Sequence[Pair]], Any] | None = None  # probabilities, an array
-
-
-@dataclass(frozen=True)
 class Choice:
     """The share of questions in which a scorer prefers the right alternative, with its bootstrap interval."""
 
@@ -86,7 +77,7 @@ class Choice:
 
 
 class Grader:
-    """Encoders, and perhaps models and a signer, with what they said about texts and pairs so far.
+    """Encoders, perhaps with models, a critic and a signer, and what they said about texts and pairs so far.
 
     Grades are named as the parts of SCORERS, and `relevance2`, `relevance3` … by further encoders.
     """
@@ -95,7 +86,8 @@ class Grader:
         self,
         encoders: Sequence[Encoder],
         *,
-        models: GradingModels | None = None,
+        models: BundleModels | None = None,
+        critic: Callable[[Sequence[Pair]], Any] | None = None,  # probabilities, an array
         signer: Signer | None = None,
         templates: Mapping[str, str] = TEMPLATES,
         settings: Mapping[str, Any] | None = None,
@@ -103,6 +95,7 @@ class Grader:
         distinct = {encoder.id: TextVectors(encoder) for encoder in encoders}
         self.measures = list(distinct.values())
         self.models, self.signer, self.templates = models, signer, templates
+        self._critic = critic
         self.settings = dict(settings or {})  # what else determines the figures: the bundles
         self._signed = signer and (distinct.get(signer.encoder.id) or TextVectors(signer.encoder))
         self._grades: dict[Pair, dict[str, float]] = {}
@@ -120,12 +113,12 @@ class Grader:
             for pair, cosine in zip(new, cosines, strict=True):
                 self._grades.setdefault(pair, {})[numbered("relevance", number)] = cosine
         if self.models:
-            judged = [pair for pair in new if pair.relation in self.models.relations]
-            for pair, scores in zip(judged, score_pairs(self.models.models, judged, likelihoods), strict=True):
+            judged = [pair for pair in new if pair.relation in self.models.facts.models]
+            for pair, scores in zip(judged, score_pairs(self.models, judged, likelihoods), strict=True):
                 known = {part: getattr(scores, part) for part in likelihoods}
                 self._grades[pair] |= {part: score for part, score in known.items() if score is not None}
-            if self.models.critic:
-                for pair, probability in zip(judged, self.models.critic(judged).tolist(), strict=True):
+            if self._critic:
+                for pair, probability in zip(judged, self._critic(judged).tolist(), strict=True):
                     self._grades[pair]["critic"] = probability
 
     def grades(self, pair: Pair) -> Mapping[str, float]:
@@ -155,8 +148,8 @@ class Grader:
         A critic's grades are probabilities, so its bar does not depend on questions.
         """
         bars: Bars = {}
-        if self.models and self.models.critic:
-            bars["critic"] = dict.fromkeys(sorted(self.models.relations), PLAUSIBLE)
+        if self.models and self._critic:
+            bars["critic"] = dict.fromkeys(sorted(self.models.facts.models), PLAUSIBLE)
         wrong = [
             pair
             for question in questions
@@ -211,38 +204,39 @@ def open_grader(
 
     Answers are signed as in the bundle, unless another `signer` made their signatures.
     """
-    bundles_own = generator.encoder if generator else load_encoder("fast")
-    opened = [bundles_own if name == BUNDLES_OWN else load_encoder(name) for name in encoders]
-    models = load_generator(Path(grader)) if grader else generator
-    settings = {"grader": bundle_id(models)} if grader and models else {}
-    if generator is None:
-        return Grader(opened, models=_models_of(models) if models else None, settings=settings)
-    facts = generator.facts
+    opened = []
+    for name in encoders:
+        if name == BUNDLES_OWN:
+            opened.append(generator.encoder if generator else load_encoder("fast"))
+        else:
+            opened.append(load_encoder(name))
+    graders = load_generator(Path(grader)) if grader else generator
+    settings: dict[str, Any] = {}
+    if generator:
+        settings["bundle"] = bundle_id(generator)
+        settings |= {name: getattr(generator.facts, name) for name in _FACTS}
+    if grader and graders:
+        settings["grader"] = bundle_id(graders)
     return Grader(
         opened,
-        models=_models_of(models or generator),
-        signer=signer or generator.signer,
-        templates={name: relation["template"] for name, relation in facts.relations.items()},
-        settings={
-            "bundle": bundle_id(generator),
-            "bits": facts.bits,
-            "bits_per_token": facts.bits_per_token,
-            "shape": facts.shape,
-            "quantization": facts.quantization,
-            **settings,
-        },
+        models=_grading_models(graders.models) if graders else None,
+        critic=graders.judge if graders and graders.facts.critic else None,
+        signer=signer or (generator.signer if generator else None),
+        templates=TEMPLATES if generator is None else _templates(generator),
+        settings=settings,
     )
+
+
+def _templates(generator: Generator) -> dict[str, str]:
+    return {name: relation["template"] for name, relation in generator.facts.relations.items()}
+
+
+def _grading_models(models: BundleModels) -> BundleModels:
+    # Grades must not depend on what was generated before. A language model scores each row alone, so it may keep
+    # what the systems have asked: it is the same to the last bit.
+    return models if SHAPES[models.facts.shape].causal else models.without_memory()
 
 
 def bundle_id(generator: Generator) -> str:
     """The name of the bundle and the start of its checksum."""
     return f"{generator.facts.name}@{sha256(generator.folder / BUNDLE_JSON)[:8]}"
-
-
-def _models_of(generator: Generator) -> GradingModels:
-    # Grades must not depend on what was generated before. A language model scores each row alone, so it may keep
-    # what the systems have asked: it is the same to the last bit.
-    facts, models = generator.facts, generator.models
-    scoring = models if SHAPES[facts.shape].causal else models.without_memory()
-    critic = generator.judge if facts.critic else None
-    return GradingModels(facts.name, frozenset(facts.models), scoring, critic)

@@ -140,7 +140,7 @@ def _requests(answers: Sequence[Answer], grader: Grader) -> Iterator[Request]:
 
 def _own_grades(settings: Mapping[str, object], grader: Grader) -> set[str]:
     """The scorers whose bundle also wrote the answers and, by its settings, chose among them by these scores."""
-    if grader.models is None or settings.get("bundle") != grader.models.name:
+    if grader.models is None or settings.get("bundle") != grader.models.facts.name:
         return set()
     chosen_by = {settings.get("rerank_signatures"), settings.get("rerank_sentences")}
     return ({"critic"} if "critic" in chosen_by else set()) | (
