@@ -50,12 +50,11 @@ def evaluate(
     config = EvaluateConfig(**_parsed(options, sets=int, systems=str, encoders=str))
     require_evaluation()
     from cod3s.evaluate.evaluation import evaluate as run_evaluation
-    from cod3s.evaluate.report import METRICS, PAGE, report_line
+    from cod3s.evaluate.report import PAGE, is_unfinished, report_line
     from cod3s.evaluate.tables import distinct_table, diversity_table, plausibility_table
-    from cod3s.io.disk import read_json, require_new
+    from cod3s.io.disk import require_new
 
-    is_unfinished = (output / METRICS).exists() and read_json(output / METRICS)["data"]["unanswered"]
-    require_new(output / PAGE, force or bool(is_unfinished))
+    require_new(output / PAGE, force or is_unfinished(output))
     summary = run_evaluation(
         data,
         bundle=bundle,

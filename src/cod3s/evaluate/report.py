@@ -21,7 +21,7 @@ from cod3s.evaluate.plots import Plot, report_plots
 from cod3s.evaluate.scores import Column
 from cod3s.evaluate.summary import Summary
 from cod3s.evaluate.tables import NEAR_BEST, PUBLISHED, Table, all_tables, table_row, title_of
-from cod3s.io.disk import write_json, write_text
+from cod3s.io.disk import read_json, write_json, write_text
 from cod3s.metrics.significance import Comparison
 from cod3s.records import AnswerSet
 from cod3s.text import clean, settings_line
@@ -103,6 +103,13 @@ def write_report(
         ],
     )
     page.write(folder / MARKDOWN, folder / PAGE)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a report lacks sources for which there was no time, so that it may be continued."""
+    content = read_json(folder / METRICS) if (folder / METRICS).exists() else None
+    data = content.get("data") if isinstance(content, dict) else None
+    return isinstance(data, dict) and bool(data.get("unanswered"))
 
 
 def report_line(summary: Summary) -> str:
