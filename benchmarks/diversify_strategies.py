@@ -14,6 +14,7 @@ answers without their origin, for strict readers, and the origins beside them in
 import argparse
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,7 @@ def main() -> None:
     )
     parser.add_argument("--to-read", type=Path, help="write two random answers per prompt and way, shuffled")
     options = parser.parse_args()
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # which tells of every request
     prompts = read_prompts(options.input, options.prompts)
     ways = {f"temperature {options.temperature:g}": plain(options.temperature), "temperature 1.2": plain(1.2)}
     ways |= {strategy: by_strategy(strategy) for strategy in options.strategies}

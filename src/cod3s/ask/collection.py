@@ -114,8 +114,9 @@ class Collection:
 
     def decide(self) -> None:
         """Decide whether to stop after what was added."""
-        if self.stopped != "limit":
-            self.stopped = self._reason_to_stop()
+        reason = self._reason_to_stop()
+        if reason == "filled" or self.stopped != "limit":
+            self.stopped = reason
 
     def forgive_failures(self) -> None:
         """Count failures in a row from here: those of an earlier run do not end this one."""
