@@ -264,11 +264,23 @@ def open_unpacked(path: Path) -> IO[bytes]:
 
 def read_start(path: Path, most: int = START_BYTES) -> bytes:
     """The first bytes of a file, unpacked, such as those that tell its format."""
-    with open_unpacked(path) as stream:
-        try:
-            return stream.read(most)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise damaged_gzip(display_name(path), error) from error
+    with _whole_gzip(path), open_unpacked(path) as stream:
+        return stream.read(most)
+
+
+def check_gzip(path: Path) -> None:
+    """Raise an error if a gzip file is damaged or cut short anywhere."""
+    with _whole_gzip(path), open_unpacked(path) as stream:
+        while stream.read(1 << 20):
+            pass
+
+
+@contextmanager
+def _whole_gzip(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise damaged_gzip(display_name(path), error) from error
 
 
 class _TextBytes(io.RawIOBase):

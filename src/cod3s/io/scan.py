@@ -12,7 +12,7 @@ from typing import Any
 
 from cod3s.errors import FileFormatError, require
 from cod3s.io.binary import refuse_formats
-from cod3s.io.disk import damaged_gzip, display_name, read_start
+from cod3s.io.disk import check_gzip, damaged_gzip, display_name, read_start
 
 MAX_LINE_BYTES = 1 << 20
 """A row of sentences is far shorter; the limit keeps memory flat for any file."""
@@ -100,6 +100,8 @@ def parquet_files(paths: Sequence[Path]) -> str:
 def open_scan(path: Path, *, columns: Sequence[str] = ()) -> Scan:
     """The table in a file; a TSV file without a header has these `columns`."""
     start = read_start(path)
+    if path.suffix == ".gz":
+        check_gzip(path)  # before version 2, DuckDB takes a file that was cut short for a whole one
     if start.startswith(b"PAR1"):
         return Scan(path, "parquet", _parquet_names(path), parquet_files([path]))
     refuse_formats(start, display_name(path))
