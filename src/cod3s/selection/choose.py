@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cod3s.encode import Encoder, Vectors
 from cod3s.errors import UsageError
@@ -125,14 +126,19 @@ def choose(
 ) -> Selection:
     """Choose from all candidates, or from those `among` these positions."""
     positions, blank = rank(source.texts, scores, among)
-    candidates, remarks = len(positions), unknown_language(source)
-    if unlike is not None and candidates:
-        positions, remark = _away_from(source, positions, unlike, config)
-        remarks = (*remark, *remarks)
+    remarks = unknown_language(source)
+    shown: Scores | None = None  # the cosine of each candidate to the nearest text that was shown
+    if unlike is not None and len(positions):
+        shown = unlike.nearest(source, encode_rows(source, positions))
+        known = int((shown >= config.same_cosine).sum())
+        if known:
+            remarks = (f"{known} of {len(positions)} candidates say what was shown before", *remarks)
+        new = _new_enough(shown, config)
+        positions, shown = positions[new], shown[new]
     if config.method == "signatures":
         picked = _pick_by_rule(source, positions, config)
     else:
-        picked = _pick_by_vectors(source, positions, scores, config, unlike, like)
+        picked = _pick_by_vectors(source, positions, scores, config, shown, like)
     return Selection(
         k=config.k,
         method=config.method,
@@ -192,7 +198,7 @@ def _pick_by_vectors(
     positions: Rows,
     scores: Scores | None,
     config: SelectConfig,
-    unlike: History | None,
+    shown: Scores | None,
     like: History | None,
 ) -> _Picked:
     """Rows chosen by a method that looks at cosines, from the candidates whose texts differ."""
@@ -218,8 +224,8 @@ def _pick_by_vectors(
         chosen = choose_dpp(among, quality, config.k, score_weight=score_weight)
     else:
         weight = weights_of(quality, score_weight)
-        if unlike is not None and len(among):
-            weight *= 1 - np.clip(unlike.nearest(source, among), 0, 0.99)
+        if shown is not None:
+            weight *= 1 - np.clip(shown[rows[different]], 0, 0.99)
         chosen = choose_representatives(among, weight, sizes, config.k)
     chosen = different[chosen]
     if packed is None:
@@ -230,17 +236,12 @@ def _pick_by_vectors(
     return _Picked(rows[chosen], to_text(source.code.sign(vectors[chosen])), standing, compared @ compared.T)
 
 
-def _away_from(
-    source: Source, positions: Rows, unlike: History, config: SelectConfig
-) -> tuple[Rows, tuple[str, ...]]:
-    """The candidates that do not say what was shown before; if fewer than k, also the least similar others."""
-    shown = unlike.nearest(source, encode_rows(source, positions))
+def _new_enough(shown: Scores, config: SelectConfig) -> npt.NDArray[np.bool_]:
+    """Which candidates do not say what was shown before; if fewer than k, also the least similar others."""
     new = shown < config.same_cosine
-    known = int((~new).sum())
     if new.sum() < config.k:
         new[np.argsort(shown, kind="stable")[: config.k]] = True
-    remark = f"{known} of {len(positions)} candidates say what was shown before"
-    return positions[new], (remark,) if known else ()
+    return new
 
 
 def _equal_texts(forms: list[str]) -> Rows:

@@ -15,7 +15,7 @@ from cod3s.text import is_visible
 
 Texts = Iterable[str] | Path
 _BLOCK = 8192  # texts embedded together, so that a file of any length takes the same memory
-_MOST_HELD = 200_000  # vectors kept, so that several groups do not read the texts again
+_MOST_HELD = 50_000  # vectors kept, so that several groups do not read the texts again
 
 
 @dataclass
