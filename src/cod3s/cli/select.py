@@ -183,7 +183,7 @@ def _choose(
         for value, selection in choose_by(source, scores, config, groups, *histories):
             selections.append((value, selection))
             advance(len(groups[value]))
-        whole = joined(config, selections)
+        whole = joined(source, config, selections)
     duplicates = {
         selected.index: list(zip_longest(selected.duplicates, selected.similarities)) for selected in whole
     }

@@ -110,7 +110,7 @@ def select(
             selection = choose(source, numbers, config, *histories)
         else:
             groups = tables.groups_of(by, len(texts))
-            selection = joined(config, choose_by(source, numbers, config, groups, *histories))
+            selection = joined(source, config, choose_by(source, numbers, config, groups, *histories))
     if table is None:
         return selection
     return TableSelection.of(selection, tables.take(table, selection.indices))
@@ -126,7 +126,7 @@ def choose(
 ) -> Selection:
     """Choose from all candidates, or from those `among` these positions."""
     positions, blank = rank(source.texts, scores, among)
-    remarks = unknown_language(source)
+    remarks = unknown_language(source) if among is None else ()
     shown: Scores | None = None  # the cosine of each candidate to the nearest text that was shown
     if unlike is not None and len(positions):
         shown = unlike.nearest(source, encode_rows(source, positions))
@@ -136,6 +136,9 @@ def choose(
         new = _new_enough(shown, config)
         positions, shown = positions[new], shown[new]
     if config.method == "signatures":
+        if like is not None and len(positions):
+            wishes = like.nearest(source, encode_rows(source, positions))
+            positions = positions[np.argsort(-wishes, kind="stable")]  # the rule knows no scores, only a ranking
         picked = _pick_by_rule(source, positions, config)
     else:
         picked = _pick_by_vectors(source, positions, scores, config, shown, like)
@@ -271,7 +274,7 @@ def _describe(source: Source, scores: Scores | None, positions: Rows, picked: _P
     return tuple(selected)
 
 
-def joined(config: SelectConfig, groups: Iterable[tuple[Any, Selection]]) -> Selection:
+def joined(source: Source, config: SelectConfig, groups: Iterable[tuple[Any, Selection]]) -> Selection:
     """One selection from those of all groups."""
     selections = dict(groups)
     short = sum(len(selection) < config.k for selection in selections.values())
@@ -283,5 +286,5 @@ def joined(config: SelectConfig, groups: Iterable[tuple[Any, Selection]]) -> Sel
         selected=tuple(candidate for selection in selections.values() for candidate in selection),
         settings=next((selection.settings for selection in selections.values()), {}),
         blank=tuple(sorted(position for selection in selections.values() for position in selection.blank)),
-        remarks=(remark,) if short else (),
+        remarks=(*((remark,) if short else ()), *unknown_language(source)),
     )
