@@ -1,8 +1,6 @@
-"""Draws docs/study-figure.png: two systems of the embedded bundle on ten questions, rated by simulated raters.
+"""Draw docs/study-figure.png: made-up answers of two systems to ten questions, rated by simulated raters.
 
-    python benchmarks/study_figure.py
-
-Generates for one or two minutes on one core.
+python benchmarks/study_figure.py
 """
 
 import json
@@ -13,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 FIGURE = Path(__file__).parent.parent / "docs" / "study-figure.png"
-SYSTEMS = {"cod3s-mmi-mmi": 10, "s2s": 3}
+SYSTEMS = {"plain": 3, "varied": 10}
 QUESTIONS = {  # premise, right alternative, wrong alternative
     "effect": (
         ("The ferry was late.", "We missed the concert.", "The cook peeled an onion."),
@@ -23,7 +21,7 @@ QUESTIONS = {  # premise, right alternative, wrong alternative
         ("The river rose overnight.", "The cellar was flooded.", "He tuned the piano."),
     ),
     "cause": (
-        ("The boy could not sleep.", "The neighbours had a party.", "The shop sold stamps."),
+        ("The boy could not sleep.", "The neighbors had a party.", "The shop sold stamps."),
         ("The plants on the balcony died.", "Nobody watered them.", "She learned to swim."),
         ("The crowd left the stadium early.", "It began to pour.", "The bridge is made of steel."),
         ("He called a plumber.", "The kitchen tap was dripping.", "The book had ten chapters."),
@@ -36,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_questions(folder / "questions.jsonl")
-        write_outputs(folder)
+        write_outputs(folder / "outputs")
         tops = [part for system, number in SYSTEMS.items() for part in ("--top", f"{system}={number}")]
         cod3s(folder, "study", "new", "outputs", "-o", "study", "--copa", "questions.jsonl", *tops)
         cod3s(folder, "study", "analyse", "study", "--simulate", "12", "--careless", "2", "-o", "report")
@@ -57,19 +55,20 @@ def write_questions(path: Path) -> None:
 
 
 def write_outputs(folder: Path) -> None:
-    (folder / "outputs").mkdir()
+    """As many answers per question as each system has; their words do not matter to simulated raters."""
+    folder.mkdir()
     for system, number in SYSTEMS.items():
-        text = ""
-        for relation, rows in QUESTIONS.items():
-            (folder / "sources.txt").write_text("\n".join(row[0] for row in rows) + "\n", encoding="utf-8")
-            options = ("--input", "sources.txt", "--system", system, "-k", str(number), "--json")
-            text += cod3s(folder, "generate", relation, *options)
-        (folder / "outputs" / f"{system}.jsonl").write_text(text, encoding="utf-8")
+        answers = [{"text": f"answer {n} of {system}", "score": 0, "forward": -n} for n in range(1, number + 1)]
+        records = [
+            {"source": row[0], "relation": relation, "answers": answers}
+            for relation, rows in QUESTIONS.items()
+            for row in rows
+        ]
+        (folder / f"{system}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def cod3s(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "cod3s", *arguments]
-    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+def cod3s(folder: Path, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "cod3s", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
