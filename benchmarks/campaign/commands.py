@@ -48,7 +48,7 @@ def commands(scratch: Path, made: Path | None = None) -> list[Command]:
     return [
         Command("prepare", ("prepare", made / "pairs.tsv", "--encoder", "static", *corpus_options)),
         Command("train", ("train", made / "corpus", "--preset", "tiny", *_SHORT), ("--resume",), _TIMED),
-        Command("export", ("export", made / "run", "--name", "tiny"), ("--force",)),
+        Command("export", ("bundle", "export", made / "run", "--name", "tiny"), ("--force",)),
         Command("evaluate", ("evaluate", table, *quick, "--systems", "cod3s,s2s", *_SETS), _FORCE, rounded=True),
         Command(
             "sweep", ("sweep", table, *quick, "--min-hamming", "0,2", *_FIXED, "-k", "2"), _FORCE, rounded=True

@@ -1,7 +1,7 @@
 """Export a training run as a bundle: engine models, tokens, hyperplanes, bins, and a model card."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,18 @@ def export(
     quantization: str = "int8",
     levels: int = INT8_LEVELS,
     licence: str = "",
+    decoding: Mapping[str, Any] | None = None,
     about: str = "",
     write_words: Callable[[str, Path], object] | None = None,
 ) -> BundleFacts:
     """Write the bundle of a finished run into `output`, all or nothing, and return its facts.
 
-    `levels` limits the values of each row of weights in int8. `about` is Markdown for the model card: where the
+    `levels` limits the values of each row of weights in int8; `decoding` are options whose defaults differ from
+    the package's for this bundle. `about` is Markdown for the model card: where the
     data came from, what the model is bad at. `write_words` writes the word graph of a relation to a path.
     """
     find_name("quantization", quantization, QUANTIZATIONS)
-    facts = _facts(run, name or output.name, quantization, check_levels(levels), licence)
+    facts = _facts(run, name or output.name, quantization, check_levels(levels), licence, decoding or {})
     with replaced_folder(output, NAME) as folder:
         _write_parts(run, folder, facts)
         if write_words is not None:
@@ -53,7 +55,9 @@ def export(
     return read_facts(output)
 
 
-def _facts(run: Path, name: str, quantization: str, levels: int, licence: str) -> BundleFacts:
+def _facts(
+    run: Path, name: str, quantization: str, levels: int, licence: str, decoding: Mapping[str, Any]
+) -> BundleFacts:
     """The facts of a run's bundle; an error if the run has not finished."""
     record = read_json(run / "config.json")
     config, relations = record["config"], record["relations"]
@@ -80,8 +84,10 @@ def _facts(run: Path, name: str, quantization: str, levels: int, licence: str) -
         licence=licence,
         seed=load_code(run / "code")[0].seed,
         levels=levels,
+        decoding=dict(decoding),
         # A language model is light enough to have a copy of all-MiniLM-L6-v2 beside it, if that signs its answers.
         own_encoder=_ENCODER if SHAPES[config["shape"]].causal and record["encoder"] == FAST_ID else "",
+        judges="verdict" in config["roles"],
         training={
             "config": _without_paths(config),
             "corpus_sha256": record["corpus"],
