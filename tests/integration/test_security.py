@@ -21,7 +21,7 @@ from cod3s.evaluate.evaluation import evaluate_outputs
 from cod3s.evaluate.grading import Grader
 from cod3s.evaluate.items import EvaluationData, Item
 from cod3s.evaluate.report import PAGE, write_report
-from cod3s.evaluate.sweep import FIGURES, Point, Setting, Sweep
+from cod3s.evaluate.sweep import FIGURES, Point, Sweep
 from cod3s.records import Answer, AnswerSet
 from cod3s.study.analysis import analyse
 from cod3s.study.exchange import write_mturk
@@ -185,8 +185,7 @@ def evaluation_page(folder: Path) -> Path:
 
 def sweep_page(folder: Path) -> Path:
     values = dict.fromkeys(FIGURES, 1.0)
-    settings = [Setting(text, STRINGS[number % 3], 2.0) for number, text in enumerate(STRINGS)]
-    points = tuple(Point(setting, values) for setting in settings)
+    points = tuple(Point(text, STRINGS[at % 3], 2.0, figures=values) for at, text in enumerate(STRINGS))
     Sweep({"sets": (10,), "bundles": STRINGS}, " ".join(STRINGS), points, tuple(STRINGS)).write(folder)
     return folder / "sweep.html"
 

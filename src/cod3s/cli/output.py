@@ -14,7 +14,7 @@ from cod3s.errors import Progress
 _FIGURE = re.compile(r"[-–]?[\d.,]*\*?( .*)?$")
 _PIPE_COLUMNS = 200
 OPENING = "opening the model …"
-EVERY_SECONDS, LONG_SECONDS = 60, 15  # between lines of progress; of a stage that gets a line at its end
+EVERY_SECONDS = 60  # between lines of progress; a stage that takes as long gets a line at its end
 _MANY_COLUMNS = 5  # a table with fewer stays a table, however narrow the terminal
 
 
@@ -140,7 +140,7 @@ class ProgressLines:
     def end(self) -> None:
         """Say how long a stage took; quick ones are not worth a line."""
         seconds = monotonic() - self._start
-        if seconds >= LONG_SECONDS:
+        if seconds >= EVERY_SECONDS:
             say(f"{self._label}: done in {_duration(seconds)}")
 
 

@@ -5,7 +5,7 @@ models measure all points, so that they can be compared; only fidelity is measur
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +39,21 @@ FIGURES = {
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A bundle with one option changed; every axis includes the base, which is decoded once."""
+class Point:
+    """A bundle with one option changed; every axis includes the base, which is decoded once.
+
+    The figures are means over relations, None where they could not be measured.
+    """
 
     bundle: str
     axis: str
     value: int | float
     is_base: bool = False
+    figures: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return f"{self.bundle}-base" if self.is_base else f"{self.bundle}-{self.axis}={self.value:g}"
-
-
-@dataclass(frozen=True)
-class Point:
-    """A setting and its figures, means over relations; None for those that could not be measured."""
-
-    setting: Setting
-    figures: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -72,11 +68,7 @@ class Sweep:
     def record(self) -> dict[str, Any]:
         """The content of sweep.json."""
         rows = [
-            {
-                "bundle": point.setting.bundle,
-                "options": {point.setting.axis: point.setting.value},
-                **rounded(dict(point.figures)),
-            }
+            {"bundle": point.bundle, "options": {point.axis: point.value}, **rounded(dict(point.figures))}
             for point in self.points
         ]
         return {"settings": dict(self.settings), "points": rows, "remarks": list(self.remarks)}
@@ -85,8 +77,8 @@ class Sweep:
         """A row per setting."""
         rows = [
             table_row(
-                f"{point.setting.axis} {point.setting.value:g}",
-                point.setting.bundle,
+                f"{point.axis} {point.value:g}",
+                point.bundle,
                 *(figure_text(point.figures[name]) for name in FIGURES),
             )
             for point in self.points
@@ -100,7 +92,7 @@ class Sweep:
     def plots(self) -> list[Plot]:
         """Per axis, a curve of diversity, plausibility and fidelity against the value, with a line per bundle."""
         plots = []
-        for axis in dict.fromkeys(point.setting.axis for point in self.points):
+        for axis in dict.fromkeys(point.axis for point in self.points):
             for figure in ("semantic", "backward_pmi", "relevance", "in_bin"):
                 if series := self._curves(axis, figure):
                     drawing = lines(series, axis, FIGURES[figure], log=axis == "signature_weight")
@@ -111,8 +103,8 @@ class Sweep:
         curves: dict[str, list[tuple[float, float]]] = {}
         for point in self.points:
             value = point.figures[figure]
-            if point.setting.axis == axis and value is not None:
-                curves.setdefault(point.setting.bundle, []).append((point.setting.value, value))
+            if point.axis == axis and value is not None:
+                curves.setdefault(point.bundle, []).append((point.value, value))
         return [Series(bundle, *zip(*sorted(points), strict=True)) for bundle, points in curves.items()]
 
     def write(self, folder: Path) -> None:
@@ -122,10 +114,10 @@ class Sweep:
         page.write(folder / "sweep.md", folder / PAGE)
 
 
-def plan(bundle: str, config: SweepConfig, base: DecodeConfig) -> list[Setting]:
-    """The settings to try: each axis by itself around the base."""
+def plan(bundle: str, config: SweepConfig, base: DecodeConfig) -> list[Point]:
+    """The points to measure: each axis by itself around the base."""
     return [
-        Setting(bundle, name, value, is_base=value == getattr(base, name))
+        Point(bundle, name, value, is_base=value == getattr(base, name))
         for name, values in config.axes.items()
         for value in sorted({*values, getattr(base, name)})
     ]
@@ -161,9 +153,9 @@ def sweep(
     remarks: dict[str, None] = {}
     with sole_writer(folder):
         for name, generator in generators.items():
-            settings = plan(name, config, base)
+            planned = plan(name, config, base)
             named = {
-                row.name: Named(row.name, SYSTEM, base.with_values(**{row.axis: row.value})) for row in settings
+                row.name: Named(row.name, SYSTEM, base.with_values(**{row.axis: row.value})) for row in planned
             }
             outputs = folder / OUTPUTS / name
             check_run(outputs, outputs, run_record(items, generator, base), force=force)
@@ -177,7 +169,7 @@ def sweep(
                 limit=limit,
                 stage=stage,
             )
-            points += [Point(setting, _figures(summary, setting.name, config.k)) for setting in settings]
+            points += [replace(point, figures=_figures(summary, point.name, config.k)) for point in planned]
             remarks |= dict.fromkeys(summary.remarks)
         facts = {**summary.settings, "systems": {"base": asdict(base)}}
         swept = Sweep(facts, report_line(summary), tuple(points), tuple(remarks))
