@@ -235,6 +235,12 @@ def test_verdicts_are_read_from_a_table_and_stay_together_by_source(tmp_path: Pa
         verdict_examples(tmp_path / "read.tsv")
 
 
+def test_of_verdicts_with_splits_those_of_dev_count(tmp_path: Path) -> None:
+    rows = [f"{split}\tit rained\teffect\tI got wet {split}\tyes" for split in ("train", "dev", "test")]
+    (tmp_path / "read.tsv").write_text("\n".join(["split\tsource\trelation\ttarget\tplausible", *rows]) + "\n")
+    assert [example.pair.target for example in verdict_examples(tmp_path / "read.tsv")] == ["I got wet dev"]
+
+
 def test_figures_are_those_of_counting() -> None:
     random = np.random.default_rng(5)
     questions = [Question(str(n), f"source {n}", "effect", (f"a {n}", f"b {n}"), n % 2) for n in range(40)]

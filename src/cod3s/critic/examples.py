@@ -55,11 +55,17 @@ def question_examples(data: str, questions: Sequence[Question]) -> list[Labelled
 
 
 def verdict_examples(path: Path) -> list[LabelledPair]:
-    """Pairs that were read: a table with source, relation, target and plausible (yes, partly or no)."""
+    """Pairs that were read: a table with source, relation, target and plausible (yes, partly or no).
+
+    Of a table with splits, only the rows of dev: models learn from those of train, and figures are made with test.
+    """
     with open_table(path) as table:
         pair_of, plausible = _pairs(table), table.text("plausible")
+        split = table.text("split") if "split" in table.header else lambda _: "dev"
         examples = []
         for row in table:
+            if split(row) != "dev":
+                continue
             pair, verdict = pair_of(row), plausible(row)
             if verdict not in _VERDICTS:
                 raise FileFormatError(
