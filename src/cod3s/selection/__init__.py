@@ -1,8 +1,29 @@
-"""Select k candidates that mean different things from any list, or drop near duplicates. No model is needed."""
+"""Select k candidates that mean different things from any list, or drop near duplicates. No model is needed.
 
-from cod3s.selection.choose import select
-from cod3s.selection.config import AUTO, BITS, METHODS, SelectConfig, check_method, default_min_hamming
-from cod3s.selection.result import Deduplicated, Leak, Selected, Selection, TableSelection
+The names load on first use, so that the command line, which reads the options, starts without NumPy.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cod3s.selection.choose import select
+    from cod3s.selection.config import AUTO, BITS, METHODS, SelectConfig, check_method, default_min_hamming
+    from cod3s.selection.result import Deduplicated, Leak, Selected, Selection, TableSelection
+else:
+    _NAMES = {
+        "choose": ("select",),
+        "config": ("AUTO", "BITS", "METHODS", "SelectConfig", "check_method", "default_min_hamming"),
+        "result": ("Deduplicated", "Leak", "Selected", "Selection", "TableSelection"),
+    }
+    _HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name not in _HOME:
+            raise AttributeError(f"module 'cod3s.selection' has no attribute {name!r}")
+        return getattr(import_module(f"cod3s.selection.{_HOME[name]}"), name)
+
 
 __all__ = [
     "AUTO",

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from cod3s.errors import UsageError
-from cod3s.options import check_options, find_name, option, seed_option
-from cod3s.signatures import check_bits, cosine_estimate
+from cod3s.options import MAX_BITS, check_options, find_name, option, seed_option
 
 AUTO = "auto"
 METHODS = {
@@ -38,14 +37,13 @@ class SelectConfig:
         "Weight of scores against diversity, 0 to below 1; by default 0.5 for mmr and dpp, else 0.03.",
         least=0,
     )
-    bits: int = option(BITS, "Bits per signature, 1 to 256.", flags=("--bits", "-b"))
+    bits: int = option(BITS, "Bits per signature, 1 to 256.", least=1, most=MAX_BITS, flags=("--bits", "-b"))
     seed: int = seed_option("Seed for the hyperplanes.")
 
     def resolve(self) -> "SelectConfig":
         """The same with everything checked and decided: no `auto`, no None."""
         method = check_method(self.method)
         check_options(self)
-        check_bits(self.bits)
         if method == AUTO:
             by_rule = self.strict or self.min_hamming is not None
             method = "signatures" if by_rule else "representatives"
@@ -67,6 +65,8 @@ class SelectConfig:
     @property
     def same_cosine(self) -> float:
         """The cosine from which two candidates say the same, by the rule that `resolve` decided."""
+        from cod3s.signatures import cosine_estimate  # it needs NumPy
+
         return float(cosine_estimate(self.hamming, self.bits))
 
     @property
@@ -90,7 +90,7 @@ def default_min_hamming(bits: int) -> int:
 
     The paper's 2 of 16 corresponds to a cosine of about 0.9.
     """
-    return check_bits(bits) // 4
+    return bits // 4
 
 
 def check_method(method: str) -> str:
