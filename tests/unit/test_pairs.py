@@ -1,5 +1,6 @@
 """Pairs are read whole or the error names the line; no row is lost silently."""
 
+import copy
 import gzip
 import json
 from pathlib import Path
@@ -75,6 +76,13 @@ def test_parquet_gives_the_same_pair_also_with_dictionaries_and_without_extras(t
     columns = {name: pa.array([CAUSAL[name]]).dictionary_encode() for name in ("effect", "cause")}
     pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
     assert read(tmp_path / "pairs.parquet") == [PAIR | {"order": "", "pattern": "", "corpus": ""}]
+
+
+def test_a_worker_elsewhere_reads_the_same_sides(tmp_path: Path) -> None:
+    path = written(tmp_path / "pairs.tsv", TSV.replace("so", ""))
+    sent = copy.deepcopy(CAUSE)
+    assert sift(path, sent) == sift(path, CAUSE)
+    assert read(path, sent)[0]["source"] == "we stayed in"
 
 
 def test_rows_that_name_their_relation_go_to_it_as_they_are(tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ def open_pairs(path: Path, relation: Relation, *, alone: bool, all_orders: bool)
         cause, effect = map(scan.text, (before, after) if released else ("cause", "effect"))
         order = literal(released) if released else _optional(scan, "order")
         matching = f"CASE WHEN {order} NOT IN ('', {literal(relation.order)}) THEN 'order' END"
-        source, target = (effect, cause) if relation is CAUSE else (cause, effect)
+        source, target = (effect, cause) if relation == CAUSE else (cause, effect)
         # Both relations hold out the same pairs: those whose causes are held out.
-        unit = "target" if relation is CAUSE and not alone else "source"
+        unit = "target" if relation == CAUSE and not alone else "source"
         return _pair_file(scan, source, target, "NULL" if all_orders else matching, order, unit)
     if alone and {"source", "target"} <= names:
         return _pair_file(scan, scan.text("source"), scan.text("target"), "NULL", "''", "source")
