@@ -18,7 +18,7 @@ from cod3s.bundle.export import export
 from cod3s.corpus import prepare
 from cod3s.corpus.manifest import PrepareConfig
 from cod3s.decode.config import DecodeConfig
-from cod3s.errors import Cod3sError, UsageError
+from cod3s.errors import Cod3sError
 from cod3s.io.disk import read_json
 from cod3s.model.causal import Adaptation, bit_signs, build_causal, open_start
 from cod3s.model.causal_engine import CausalEngine
@@ -261,12 +261,6 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_weights(trained: Trained, t
     whole, broken = (load_file(tmp_path / name / "shared/model/model.safetensors") for name in ("whole", "broken"))
     for name, tensor in whole.items():
         np.testing.assert_allclose(tensor, broken[name], atol=1e-6)
-
-
-def test_torch_weights_are_not_exported_for_systems_that_cannot_use_them(trained: Trained, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="torch weights of a language model"):
-        export(trained.run, tmp_path / "bundle", with_torch=True)
-    assert not (tmp_path / "bundle").exists()
 
 
 def test_a_bundle_can_be_trained_further(trained: Trained, tmp_path: Path) -> None:

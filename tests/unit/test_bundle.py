@@ -69,6 +69,9 @@ def test_facts_that_are_wrong_say_what_is_wrong(bundle: Path, tmp_path: Path) ->
             read_facts(bundle)
         assert message in caught.value.message
         assert caught.value.hint
+    path.write_text('"nothing"')
+    with pytest.raises(BundleError, match="does not describe a bundle"):
+        read_facts(bundle)
     with pytest.raises(BundleError, match="it has no bundle"):
         read_facts(tmp_path)
 

@@ -40,8 +40,8 @@ def export(
     """Write the bundle of a finished run into `output`, all or nothing, and return its facts.
 
     `levels` limits the values of each row of weights in int8; `decoding` are options whose defaults differ from
-    the package's for this bundle. `about` is Markdown for the model card: where the
-    data came from, what the model is bad at. `write_words` writes the word graph of a relation to a path.
+    the package's for this bundle. `about` is Markdown for the model card: where the data came from, what the model
+    is bad at. `write_words` writes the word graph of a relation to a path.
     """
     find_name("quantization", quantization, QUANTIZATIONS)
     facts = _facts(run, name or output.name, quantization, check_levels(levels), licence, decoding or {})
