@@ -14,7 +14,7 @@ from cod3s.cli.output import OPENING, live_text, print_json, print_table, progre
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import MAX_K, PRESETS, DecodeConfig, find_preset
 from cod3s.decode.systems import LISTED_SYSTEMS, find_system
-from cod3s.errors import Cod3sError, Progress, UsageError, require
+from cod3s.errors import Cod3sError, Progress, UsageError
 from cod3s.io.tables import read_sentences
 from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted, figure_of
 from cod3s.text import settings_line
@@ -56,7 +56,7 @@ OutputOption = Annotated[
     _bulk_option(
         "--output",
         "-o",
-        help="Write the answers as JSON lines to shards in this folder (also s3:// or gs://); a rerun continues.",
+        help="Write the answers as JSON lines to shards in this folder; a rerun continues.",
     ),
 ]
 EngineOption = Annotated[Literal["local", "ray"], _bulk_option(help="Run on this machine or on a Ray cluster.")]
@@ -112,7 +112,6 @@ def generate(
     skipped: list[int] = []
     texts = read_texts(sources, input, column, skipped.append)
     if output is not None:
-        require("pyarrow", "corpus")
         from cod3s.bulk import Job
 
         job = Job(relation, bundle, system, config, tuple(signatures) if signatures else None)

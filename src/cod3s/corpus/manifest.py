@@ -12,10 +12,9 @@ from pathlib import Path
 
 from cod3s import __version__
 from cod3s.corpus.prepare_config import PrepareConfig
-from cod3s.corpus.shards import FileFacts
 from cod3s.errors import Cod3sError, FileFormatError
 from cod3s.io.checked_records import parse_record
-from cod3s.io.disk import read_json
+from cod3s.io.disk import read_json, sha256
 
 FORMAT = 3
 NAME = "manifest.json"
@@ -46,6 +45,21 @@ class InputFile:
     name: str
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A finished shard or bins file, with the size and checksum that show whether it is intact."""
+
+    name: str
+    rows: int  # of a shard; the populated bins of a bins file
+    bytes: int
+    sha256: str
+
+
+def file_facts(file: Path, name: str, rows: int) -> FileFacts:
+    """The facts of a file that was just written."""
+    return FileFacts(name, rows, file.stat().st_size, sha256(file))
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,21 @@ from cod3s.bins import build_bins, open_bins
 from cod3s.corpus.engines import Engine, LocalEngine
 from cod3s.corpus.filters import Filter, find_filters
 from cod3s.corpus.layout import CorpusFolder
-from cod3s.corpus.manifest import BUG, FunnelStep, InputFile, Manifest, RelationFacts, make_funnel, used_versions
+from cod3s.corpus.manifest import (
+    BUG,
+    FileFacts,
+    FunnelStep,
+    InputFile,
+    Manifest,
+    RelationFacts,
+    file_facts,
+    make_funnel,
+    used_versions,
+)
 from cod3s.corpus.pairs import find_files
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.relations import Relation, find_relations
-from cod3s.corpus.shards import NO_ENCODER, FileFacts, ShardWriter, file_facts, read_vectors
+from cod3s.corpus.shards import NO_ENCODER, ShardWriter, read_vectors
 from cod3s.corpus.sift import SIFT_REASONS, Sifted, Sifter
 from cod3s.corpus.split import SPLIT_REASONS, Plan, SplitCounts, Splitter, count_shared
 from cod3s.corpus.sql import connect

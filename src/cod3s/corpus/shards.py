@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cod3s.corpus.manifest import FileFacts, file_facts
 from cod3s.encode import Vectors, load_encoder
-from cod3s.io.disk import read_json, replaced_file, sha256, write_json
+from cod3s.io.disk import read_json, replaced_file, write_json
 from cod3s.signatures import Code
 from cod3s.signatures.signer import Signer, encode_sentences
 
@@ -23,16 +24,6 @@ NO_ENCODER = "none"
 """The name of the encoder if pairs are filtered and split, but not signed."""
 
 _READ_ROWS = 8192
-
-
-@dataclass(frozen=True)
-class FileFacts:
-    """A finished shard or bins file, with the size and checksum that show whether it is intact."""
-
-    name: str
-    rows: int  # of a shard; the populated bins of a bins file
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -48,10 +39,6 @@ class ShardTask:
     def done(self) -> FileFacts | None:
         """The facts of the finished shard, or None while there is work to do."""
         return FileFacts(**read_json(self.facts)) if self.facts.exists() else None
-
-
-def file_facts(file: Path, name: str, rows: int) -> FileFacts:
-    return FileFacts(name, rows, file.stat().st_size, sha256(file))
 
 
 class ShardWriter:
