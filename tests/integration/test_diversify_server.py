@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,16 @@ def test_errors_of_a_server_end_in_a_clear_error(static: Encoder) -> None:
             library.diversify(client(server, retries=0, timeout=1.0), "x", 2, encoder=static)
         assert caught.value.hint
         assert len(server.requests) == requests, message
+
+
+def test_a_server_that_hangs_is_given_up(static: Encoder) -> None:
+    def hang(request: dict[str, Any], number: int) -> Reply:
+        time.sleep(0.6)
+        return chat("too late")
+
+    with scripted(hang) as server, pytest.raises(Cod3sError, match="did not answer: ") as caught:
+        library.diversify(client(server, retries=0, timeout=0.2), "x", 2, encoder=static)
+    assert "--timeout" in caught.value.hint
 
 
 def test_parameters_that_a_server_refuses_are_left_out(static: Encoder) -> None:
