@@ -1,0 +1,1 @@
+"""Judge sources before they are answered: do they speak of people who suffer, are they English statements?"""
