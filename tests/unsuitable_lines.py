@@ -1,4 +1,4 @@
-"""The test set of what answers must not say, and of sources that are no statements: tests/unsuitable/*.txt."""
+"""The test set of what answers must not say: unsuitable/*.txt."""
 
 import codecs
 from pathlib import Path

@@ -28,10 +28,11 @@ _KEYS = re.compile(r"<([^<>]+)>")
 class Rule:
     """What stops an answer: a pattern over the plain words of a text, which must contain one of the keys.
 
-    An `uninvited` rule lets the answer pass if the source mentions the topic, a `beside` rule unless it does.
+    An `uninvited` rule lets the answer pass if the source mentions the topic; a `careful` one counts only for
+    sources that need care.
     """
 
-    kind: str  # never, uninvited or beside
+    kind: str  # never, uninvited or careful
     topic: str
     pattern: str
     keys: frozenset[str]
@@ -73,26 +74,23 @@ def read_rules() -> Rules:
     return Rules(tuple(stops), _whole("|".join(harmless)), invites)
 
 
-def find_unsuitable(text: str, source: str = "") -> Rule | None:
-    """The first rule that stops `text` as an answer to `source`; None if no rule does."""
+def find_unsuitable(text: str, source: str = "", *, careful: bool = False) -> Rule | None:
+    """The first rule that stops `text` as an answer to `source`; None if no rule does.
+
+    With `careful`, for a source about death or illness, an answer that blames or laughs is stopped, too.
+    """
     plain = plain_words(text)
     by_key, words = _rules_by_key(), set(plain.split())
     if by_key.keys().isdisjoint(words):  # true for most texts, and fifty times as fast
         return None
     positions = {position for word in words for position in by_key.get(word, ())}
     rules = (read_rules().stops[position] for position in sorted(positions))
-    return next((rule for rule in rules if _stops(rule, plain) and _applies(rule, source)), None)
+    return next((rule for rule in rules if _applies(rule, source, careful) and _stops(rule, plain)), None)
 
 
-def is_unsuitable(text: str, source: str = "") -> bool:
+def is_unsuitable(text: str, source: str = "", *, careful: bool = False) -> bool:
     """Whether `text` must not be shown as an answer to `source`."""
-    return find_unsuitable(text, source) is not None
-
-
-def is_sensitive(source: str) -> bool:
-    """Whether a careless answer to the source would hurt, because it speaks of victims, say, or of grief."""
-    topics = {rule.topic for rule in read_rules().stops if rule.kind == "beside"}
-    return any(_invites(source, topic) for topic in topics)
+    return find_unsuitable(text, source, careful=careful) is not None
 
 
 def presentable(text: str) -> str:
@@ -118,8 +116,10 @@ def _stops(rule: Rule, plain: str) -> bool:
     return search(plain) is not None
 
 
-def _applies(rule: Rule, source: str) -> bool:
-    return rule.kind == "never" or _invites(source, rule.topic) == (rule.kind == "beside")
+def _applies(rule: Rule, source: str, careful: bool) -> bool:
+    if rule.kind == "careful":
+        return careful
+    return rule.kind == "never" or not _invites(source, rule.topic)
 
 
 def _invites(source: str, topic: str) -> bool:
