@@ -9,6 +9,7 @@ bundle/
   models/NAME/     the engine's models, with final weights
   words/           a graph of related words per relation, if requested
   critic/          the critic that judges answers, if attached
+  gate/            what notices sensitive sources, if fitted (recipes/fit_gate.py)
   MODEL_CARD.md    for people
 """
 

@@ -218,7 +218,8 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
 
     A remark on the source itself is always printed, any other only the first time.
     """
-    from cod3s.decode.statement import remarks_on
+    from cod3s.trust.gate import SOURCE_REMARKS
+    from cod3s.trust.statements import remarks_on
 
     printed: set[str] = set()
     answered = 0
@@ -228,7 +229,7 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
         for remark in answers.remarks:
             if remark not in printed:
                 say(f"{answers.source[:60]}: {remark}")
-        printed.update(set(answers.remarks) - set(remarks_on(answers.source)))
+        printed.update(set(answers.remarks) - SOURCE_REMARKS - set(remarks_on(answers.source)))
         print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
         sys.stdout.flush()
     return answered

@@ -16,7 +16,6 @@ from cod3s.web.limits import ENDPOINT, Limits
 
 _REMEMBERED = 100_000  # hypotheses per model, 50 MB: a slider that only changes the ranking is answered at once
 _KEY_VARIABLE = "OPENAI_API_KEY"
-_TOKENS_FOR_AGENTS = 512  # per answer
 
 AllowHostOption = Annotated[
     list[str] | None, typer.Option(help="Also accept this host name, such as that of a proxy; repeatable.")
@@ -103,27 +102,9 @@ def _endpoint(upstream: str, api_key: str, limits: Limits, reach: dict[str, Any]
     return app, f"different answers of {upstream}"
 
 
-def mcp(
-    bundle: BundleOption = None,
-    server: Annotated[
-        str, typer.Option(help="Address of an API for the tool diversify, such as http://localhost:8000/v1.")
-    ] = "",
-    model: Annotated[str, typer.Option(help="The model's name on that server.")] = "",
-) -> None:
-    """Offer generate, select and sign as Model Context Protocol tools until stdin is closed.
-
-    With --server, also diversify; the key of that server is read from OPENAI_API_KEY.
-    """
+def mcp(bundle: BundleOption = None) -> None:
+    """Offer generate, select, diversify and sign as Model Context Protocol tools until stdin is closed."""
     require("mcp", "mcp")
     from cod3s.web.agents import make_server
 
-    writer = None
-    if server:
-        from cod3s.ask import CompletionServer
-
-        if not model:
-            raise UsageError("a server needs the name of a model", hint="cod3s mcp --server URL --model NAME")
-        require("openai", "llm")
-        key = os.environ.get(_KEY_VARIABLE)
-        writer = CompletionServer(server, model, max_tokens=_TOKENS_FOR_AGENTS, key=key or None)
-    make_server(bundle, writer).run(transport="stdio")
+    make_server(bundle).run(transport="stdio")

@@ -80,9 +80,11 @@ class Offers:
         ]
 
 
-def keep_suitable(config: DecodeConfig, source: str, texts: Sequence[Written]) -> list[Written]:
+def keep_suitable(
+    config: DecodeConfig, source: str, texts: Sequence[Written], *, careful: bool = False
+) -> list[Written]:
     """The candidates or answers that may be shown as answers to `source`: all of them if `unfiltered`."""
-    return [text for text in texts if config.unfiltered or not is_unsuitable(text.text, source)]
+    return [text for text in texts if config.unfiltered or not is_unsuitable(text.text, source, careful=careful)]
 
 
 def choose_answers(

@@ -115,6 +115,15 @@ class DecodeConfig:
         "are otherwise left out.",
         flags=("--unfiltered",),
     )
+    sensitive: bool = _choice(
+        False,
+        "Answer sources about violence, abuse, suicide, self-harm, death or illness like any others; a remark "
+        "marks such answers.",
+        flags=("--sensitive",),
+    )
+    careful_floor: float = _choice(
+        0.75, "The least plausibility of an answer to a source about death or serious illness.", least=0, most=1
+    )
     seed: int = seed_option("Seed for sampling.", panel="Stage 2: which sentences")
 
     # Appendix B of the paper
@@ -158,6 +167,7 @@ ONE_STAGE = (
     "max_tokens",
     "check",
     "unfiltered",
+    "sensitive",
     "seed",
 )
 """The options that affect one-stage systems."""

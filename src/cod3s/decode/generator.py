@@ -22,6 +22,7 @@ from cod3s.models import AUTO, open_models
 from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import Signer, open_encoder
+from cod3s.trust.gate import Gate, open_gate
 
 BATCH = 16  # sources decoded together: more are not faster and take more memory
 
@@ -88,6 +89,11 @@ class Generator:
         """Signs texts as the bundle's training targets were signed; opens the encoder on first use."""
         code, _ = load_code(self.folder / "code")
         return Signer(self.encoder, code)
+
+    @cached_property
+    def gate(self) -> Gate | None:
+        """The bundle's gate on sensitive sources, if it has one."""
+        return open_gate(self.folder, self.facts.encoder)
 
     @cached_property
     def judge(self) -> Judge:
@@ -209,12 +215,18 @@ class Generator:
 
     def _events(self, batch: Batch, group: int | None = None) -> Iterator[tuple[int, Event]]:
         """What happens to each source of a batch, with its position; the loop behind `generate` and `stream`."""
+        positions, answered = batch.answered()
+        if not positions:
+            return
         config = batch.config
         signer = self.signer if config.needs_encoder else None
         if batch.system.kind != COD3S:
-            return answer_in_one_stage(self.models, batch, signer)
-        judge = self.judge if config.rerank_sentences == "critic" else None
-        return answer_in_two_stages(self.models, batch, signer, judge, group)
+            events = answer_in_one_stage(self.models, answered, signer)
+        else:
+            judge = self.judge if config.rerank_sentences == "critic" else None
+            events = answer_in_two_stages(self.models, answered, signer, judge, group)
+        for position, event in events:
+            yield positions[position], event
 
     def _configured(
         self, relation: str, k: int | None, system: str, options: DecodeConfig
@@ -235,7 +247,11 @@ class Generator:
         if system.kind == COD3S:
             wanted = None not in [signatures for _, signatures in sources]
             config, remarks = decide_auto(self.models, relation, config, signatures_wanted=wanted)
-        return make_batch(sources, relation, system, config, remarks)
+        verdicts = None
+        if self.gate and not config.unfiltered:
+            vectors = self.encoder.encode([text for text, _ in sources])
+            verdicts = self.gate.judge(vectors, sensitive=config.sensitive, careful_floor=config.careful_floor)
+        return make_batch(sources, relation, system, config, remarks, verdicts)
 
     def _answer_set(self, batch: Batch, position: int, answers: Sequence[Answer]) -> AnswerSet:
         signed = batch.system.kind in (COD3S, SIGNED_SENTENCES)

@@ -1,16 +1,17 @@
 """Check sources and cut them into the batches that go through the stages."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from cod3s import __version__
 from cod3s.corpus.relations import CAUSE, EFFECT
 from cod3s.decode.config import ONE_STAGE, DecodeConfig
-from cod3s.decode.statement import remarks_on
 from cod3s.decode.systems import COD3S, System
 from cod3s.errors import SentenceError, UsageError
 from cod3s.records import Answer, AnswerSet
 from cod3s.text import clean, for_modelling
+from cod3s.trust.gate import ANSWERED, Verdict
+from cod3s.trust.statements import remarks_on
 
 _OF_STATEMENTS = (CAUSE.name, EFFECT.name)
 """Relations with statements as sources; sources of other relations may be questions, or in any language."""
@@ -31,6 +32,20 @@ class Batch:
     sources: list[str]  # the sources in the form that models read
     wanted: list[WantedSignatures]
     remarks: list[list[str]]
+    verdicts: list[Verdict]  # of the gate, on each source
+
+    def answered(self) -> tuple[list[int], "Batch"]:
+        """The positions of the sources that are not refused, and the batch of those."""
+        positions = [position for position, verdict in enumerate(self.verdicts) if verdict.action != "refuse"]
+        part = replace(
+            self,
+            texts=[self.texts[position] for position in positions],
+            sources=[self.sources[position] for position in positions],
+            wanted=[self.wanted[position] for position in positions],
+            remarks=[self.remarks[position] for position in positions],
+            verdicts=[self.verdicts[position] for position in positions],
+        )
+        return positions, part
 
     def answer_set(self, position: int, answers: Sequence[Answer], **facts: str) -> AnswerSet:
         """The result for a source: its answers, the settings that affected them, and its remarks."""
@@ -52,6 +67,7 @@ def make_batch(
     system: System,
     config: DecodeConfig,
     remarks: Sequence[str] = (),
+    verdicts: Sequence[Verdict] | None = None,
 ) -> Batch:
     """The batch of these checked sources, which all have the `remarks`; one-stage systems take no signatures."""
     wanted = [signatures for _, signatures in sources]
@@ -61,6 +77,7 @@ def make_batch(
             hint="choose a system that begins with cod3s",
         )
     texts = [text for text, _ in sources]
+    verdicts = [ANSWERED] * len(texts) if verdicts is None else list(verdicts)
     return Batch(
         relation,
         system,
@@ -68,7 +85,15 @@ def make_batch(
         texts,
         sources=[for_modelling(text) for text in texts],
         wanted=wanted,
-        remarks=[[*(remarks_on(text) if relation in _OF_STATEMENTS else []), *remarks] for text in texts],
+        remarks=[
+            [
+                *(remarks_on(text) if relation in _OF_STATEMENTS else []),
+                *([verdict.remark] if verdict.remark else []),
+                *remarks,
+            ]
+            for text, verdict in zip(texts, verdicts, strict=True)
+        ],
+        verdicts=verdicts,
     )
 
 

@@ -12,7 +12,7 @@ from cod3s.models import Models
 from cod3s.records import Answer, AnswerMade, ChosenSignature, Event, SignaturesChosen, StageStarted
 from cod3s.signatures.signer import Signer
 
-_AT_LEAST = 3  # answers are shown even if they are doubtful
+_AT_LEAST = 3  # answers are shown even if they are doubtful, unless the source needs care
 _SHOW_ALL = "`cod3s generate --show-doubtful`, or show_doubtful=True, shows them"
 
 
@@ -63,13 +63,16 @@ class AnswerChoice:
         self._text, self._source = batch.texts[position], batch.sources[position]
         self._remarks = batch.remarks[position]
         self._bins_were_named = batch.wanted[position] is not None
-        self._floor = judge.critic.floor if judge and not batch.config.show_doubtful else 0.0
+        verdict = batch.verdicts[position]
+        self._careful = verdict.action == "careful"
+        floor = judge.critic.floor if judge and not batch.config.show_doubtful else 0.0
+        self._floor, self._least = max(floor, verdict.floor), 0 if self._careful else _AT_LEAST
         self._taken = Taken()
         self._bins = self._answered = self._given = self._unsuitable = self._implausible = 0
 
     def answers(self, signatures: Sequence[ChosenSignature], bins: Bins) -> list[Answer]:
         """The answers from these bins: suitable, different from the answers before, and plausible."""
-        suitable = [keep_suitable(self._config, self._text, candidates) for candidates in bins]
+        suitable = [keep_suitable(self._config, self._text, row, careful=self._careful) for row in bins]
         wanted = [signature.signature for signature in signatures]
         most = None if self._bins_were_named else self._config.k - self._answered
         rows = choose_answers(self._config, self._source, wanted, suitable, self._taken, self._signer, most)
@@ -87,7 +90,7 @@ class AnswerChoice:
         scores = [candidate.plausibility or 0.0 for candidate in candidates]
         best = sorted(range(len(scores)), key=lambda number: -scores[number])
         plausible = sum(score >= self._floor for score in scores)
-        return sorted(best[: max(plausible, _AT_LEAST - self._given)])
+        return sorted(best[: max(plausible, self._least - self._given)])
 
     def add_remarks(self) -> None:
         """Say how many bins gave no answer, and why, and how many answers were implausible."""

@@ -72,12 +72,12 @@ def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> lis
     """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
 
     `quick` only narrows the beams of the paper's systems, so `cod3s` keeps its options there, too. It leaves out
-    unsuitable answers, as for users; the others are unfiltered, as in the paper. Implausible answers stay, because
-    sets of k answers are compared.
+    unsuitable answers, as for users; the others are unfiltered, as in the paper. Implausible answers and
+    those to sensitive sources stay, because sets of k answers are compared.
     """
     options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
     of_default = DEFAULT_PRESET if preset in ("", QUICK_PRESET) else preset
-    default_options = find_preset(of_default).with_values(k=k, seed=seed, show_doubtful=True)
+    default_options = find_preset(of_default).with_values(k=k, seed=seed, show_doubtful=True, sensitive=True)
     return [
         Named(name, find_system(name).name, default_options if name == DEFAULT_SYSTEM else options)
         for name in names

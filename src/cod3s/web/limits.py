@@ -30,5 +30,5 @@ class Limits:
 
 
 # Another server writes, so many requests may run at once; messages may hold images, and answers take their time.
-ENDPOINT: dict[str, int | float] = {"at_once": 32, "waiting": 64, "seconds": 600.0, "body": 8 * 1024 * 1024}
+ENDPOINT: dict[str, int | float] = {"at_once": 64, "waiting": 256, "seconds": 600.0, "body": 20 * 1024 * 1024}
 """The defaults that differ in front of another server."""
