@@ -1,6 +1,7 @@
 """Causal language models of all families, converted for the engine: it scores as transformers does."""
 
 import gzip
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from cod3s.encode.engine_spec import check_levels, nearest_levels
 from cod3s.errors import Cod3sError, UsageError
+from cod3s.model.causal import Adaptation, build_causal, open_start
 from cod3s.model.convert import CAUSAL_FAMILIES, convert_causal
 from cod3s.model.llama import save_causal_engine
 from cod3s.model.roles import tag
@@ -42,12 +44,11 @@ def tiny_model(family: str, vocabulary: Vocabulary, **changes: Any) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    changes.setdefault("vocab_size", len(vocabulary))
     sizes = {**SIZES, **({"head_dim": 16} if family.startswith(("gemma", "qwen3")) else {}), **changes}
     if family == "gpt_neox":
         sizes.pop("num_key_value_heads")
-    config = AutoConfig.for_model(
-        family, vocab_size=len(vocabulary), initializer_range=0.3, bos_token_id=1, eos_token_id=1, **sizes
-    )
+    config = AutoConfig.for_model(family, initializer_range=0.3, bos_token_id=1, eos_token_id=1, **sizes)
     torch.manual_seed(1)
     return AutoModelForCausalLM.from_config(config).eval()
 
@@ -104,6 +105,30 @@ def test_every_family_scores_as_torch_does(family: str, vocabulary: Vocabulary, 
     (tmp_path / "engine").mkdir()
     convert_causal(tmp_path / "model", tmp_path / "engine", vocabulary.tokens, quantization="float32")
     assert engine_scores(tmp_path / "engine", vocabulary, row) == pytest.approx(torch_scores(model, row), abs=5e-3)
+
+
+@pytest.mark.parametrize("family", CAUSAL_FAMILIES)
+def test_every_family_can_be_adapted_and_exported(family: str, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    """Its table is trimmed to the vocabulary, LoRA has a gradient, and the engine runs what is saved."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    start = save_language_model(tmp_path / "start")
+    names = json.loads((start / "tokenizer.json").read_text())["model"]["vocab"]
+    tiny_model(family, vocabulary, tie_word_embeddings=True, vocab_size=len(names)).save_pretrained(start)
+    adaptation = Adaptation(lora_rank=4, precision="float32")
+    model = build_causal(open_start(start, vocabulary), vocabulary, adaptation, seed=1, tag_starts=[None, None])
+    row = torch.tensor([row_of(vocabulary)])
+    model(input_ids=row, attention_mask=torch.ones_like(row), labels=row).loss.backward()
+    adapters = [parameter for name, parameter in model.named_parameters() if "lora_B" in name]
+    assert adapters
+    assert all(parameter.grad.abs().sum() > 0 for parameter in adapters)
+    model.save_pretrained(tmp_path / "model")
+    (tmp_path / "engine").mkdir()
+    convert_causal(tmp_path / "model", tmp_path / "engine", vocabulary.tokens, quantization="float32")
+    saved = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
+    scores = engine_scores(tmp_path / "engine", vocabulary, row_of(vocabulary))
+    assert scores == pytest.approx(torch_scores(saved, row_of(vocabulary)), abs=5e-3)
 
 
 def test_fewer_levels_compress_better_and_cost_little(vocabulary: Vocabulary, tmp_path: Path) -> None:
