@@ -66,7 +66,7 @@ def make_tiny_bundle(folder: Path) -> None:
     from cod3s.bundle.export import export
     from cod3s.corpus import prepare
     from cod3s.corpus.prepare_config import PrepareConfig
-    from cod3s.decode.word_graph import build_word_graph
+    from cod3s.corpus.related_words import build_word_graph
     from cod3s.train import PRESETS, train
 
     (folder / "pairs.tsv").write_text(grammar())

@@ -15,11 +15,12 @@ from cod3s.bundle import open_vocabulary, read_facts, verify
 from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.prepare_config import PrepareConfig
 from cod3s.corpus.questions import read_questions
+from cod3s.corpus.related_words import build_word_graph
 from cod3s.corpus.relations import EFFECT
 from cod3s.corpus.sift import Sifter
 from cod3s.critic.features import FEATURES
 from cod3s.critic.judge import Critic, load_critic, save_critic
-from cod3s.decode.word_graph import build_word_graph, open_word_graph
+from cod3s.decode.word_graph import open_word_graph
 from cod3s.evaluate.items import read_data
 from cod3s.evaluate.outputs import read_outputs
 from cod3s.harvest.documents import read_pieces

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cod3s.corpus import prepare
+from cod3s.corpus.inflections import find_bases
 from cod3s.corpus.manifest import PrepareConfig
-from cod3s.decode.inflections import find_bases
-from cod3s.decode.word_graph import WordGraph, build_word_graph, open_word_graph
+from cod3s.corpus.related_words import build_word_graph
+from cod3s.decode.word_graph import WordGraph, open_word_graph
 from cod3s.errors import BundleError, Cod3sError
 
 INFLECTED = [

@@ -57,7 +57,7 @@ def export(
 def _word_graph_of(corpus: Path, run: Path) -> Callable[[str, Path], object]:
     """Writes the word graph of a relation; other pairs than those of the run would give a graph of other words."""
     from cod3s.corpus.manifest import NAME as MANIFEST
-    from cod3s.decode.word_graph import build_word_graph
+    from cod3s.corpus.related_words import build_word_graph
 
     if sha256(existing_file(corpus / MANIFEST)) != read_json(run / "config.json")["corpus"]:
         raise Cod3sError(
