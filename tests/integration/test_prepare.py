@@ -26,6 +26,7 @@ from cod3s.encode import load_encoder
 from cod3s.errors import Cod3sError
 from cod3s.signatures import load_code
 from cod3s.signatures.signer import sign
+from conftest import Run
 from made_pairs import made_pairs, write_pairs
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "pairs" / "causal-pairs.tsv.gz"
@@ -275,17 +276,17 @@ def test_a_source_that_the_input_puts_into_two_splits_leaves_train(tmp_path: Pat
     assert {step.name: step.removed for step in manifest.relations["effect"].funnel}["leaked"] == 2
 
 
-@pytest.mark.parametrize("held_out", [None, 0.25])
-@pytest.mark.parametrize("number", [1, 2, 9])
-def test_few_sources_are_all_for_train(tmp_path: Path, number: int, held_out: float | None) -> None:
-    lines = [f"the {who} lamp broke\tit was too dark\n" for who in "abcdefghi"[:number]]
-    (tmp_path / "pairs.tsv").write_text("cause\teffect\n" + "".join(lines), encoding="utf-8")
-    config = PrepareConfig(encoder="none", relation="effect", held_out=held_out)
-    manifest, _ = prepare([tmp_path / "pairs.tsv"], tmp_path / "c", config)
-    assert manifest.relations["effect"].splits == {"train": number, "dev": 0, "test": 0}
-    remarks = remarks_on(manifest)
-    assert len(remarks) == 2
-    assert "10 sources" in remarks[0] or "--held-out" in remarks[0]
+def test_few_sources_are_all_for_train(tmp_path: Path) -> None:
+    for number, held_out in ((1, None), (1, 0.25), (2, 0.25), (9, None)):
+        lines = [f"the {who} lamp broke\tit was too dark\n" for who in "abcdefghi"[:number]]
+        (tmp_path / "pairs.tsv").write_text("cause\teffect\n" + "".join(lines), encoding="utf-8")
+        config = PrepareConfig(encoder="none", relation="effect", held_out=held_out)
+        corpus = tmp_path / f"{number} {held_out}"
+        manifest, _ = prepare([tmp_path / "pairs.tsv"], corpus, config)
+        assert manifest.relations["effect"].splits == {"train": number, "dev": 0, "test": 0}
+        remarks = remarks_on(manifest)
+        assert len(remarks) == 2
+        assert "fewer than 10 sources" in remarks[0]
 
 
 def test_a_source_with_most_of_the_pairs_stays_in_train(tmp_path: Path) -> None:
@@ -544,26 +545,24 @@ def test_the_command_prints_the_funnel_or_the_manifest(pairs: Path, tmp_path: Pa
     assert json.loads(again.stdout) == json.loads((tmp_path / "c" / "manifest.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "code"),
-    [
-        (("--relation", "reply"), "needs a template", 2),
-        (("--relation", "reply", "--template", "{source}"), "needs {source} and {target}", 2),
-        (("--relation", "effect", "--template", "x"), "has its own template", 2),
-        (("--relation", "../x", "--template", "{source} {target}"), "cannot be the name of a relation", 2),
-        (("--filter", "lenght"), "did you mean 'length'?", 2),
-        (("--encoder", "fats"), "did you mean 'fast'?", 2),
-        (("--held-out", "0.9"), "--held-out is 0.9, but it must be from 0 to 0.25", 2),
-        (("--encoder", "static", "--bits", "999"), "--bits is 999, but it must be from 1 to 256", 2),
-    ],
-)
-def test_wrong_options_say_what_to_do(
-    pairs: Path, tmp_path: Path, options: tuple[str, ...], message: str, code: int
-) -> None:
-    done = run(pairs, "-o", tmp_path / "c", *options)
-    assert done.returncode == code
-    assert message in done.stderr
-    assert not (tmp_path / "c").exists()
+WRONG_OPTIONS = {
+    ("--relation", "reply"): "needs a template",
+    ("--relation", "reply", "--template", "{source}"): "needs {source} and {target}",
+    ("--relation", "effect", "--template", "x"): "has its own template",
+    ("--relation", "../x", "--template", "{source} {target}"): "cannot be the name of a relation",
+    ("--filter", "lenght"): "did you mean 'length'?",
+    ("--encoder", "fats"): "did you mean 'fast'?",
+    ("--held-out", "0.9"): "--held-out is 0.9, but it must be from 0 to 0.25",
+    ("--encoder", "static", "--bits", "999"): "--bits is 999, but it must be from 1 to 256",
+}
+
+
+def test_wrong_options_say_what_to_do(pairs: Path, tmp_path: Path, here: Run) -> None:
+    for options, message in WRONG_OPTIONS.items():
+        done = here("prepare", pairs, "-o", tmp_path / "c", *options)
+        assert done.returncode == 2, options
+        assert message in done.stderr
+        assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.skipif(not DATA.is_file(), reason="the pairs for training are not on this machine")

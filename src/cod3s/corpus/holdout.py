@@ -35,6 +35,7 @@ class HeldOut:
     has_dev: bool = True
     has_test: bool = True
     has_own_splits: bool = False  # whether rows name their splits
+    few_sources: bool = False  # so few that none is held out
 
     def split_of(self) -> str:
         """An SQL expression for the split of a row."""
@@ -61,7 +62,7 @@ def hold_out(connection: Any, tables: Sequence[str], config: PrepareConfig) -> H
         columns = connection.sql(query).fetchnumpy()
         units, pairs = columns["unit"].astype(np.uint64), columns["pairs"].astype(np.int64)
         if len(units) < MIN_UNITS:
-            return HeldOut(has_own_splits=bool(named))
+            return HeldOut(has_own_splits=bool(named), few_sources=True)
         too_large = pairs * MIN_UNITS > pairs.sum()
         large = tuple(units[too_large].tolist())
         units, pairs = units[~too_large], pairs[~too_large]

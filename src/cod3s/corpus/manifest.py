@@ -84,6 +84,7 @@ class Manifest:
     dim: int | None
     relations: dict[str, RelationFacts]
     has_own_splits: bool  # whether the input has a column `split`
+    few_sources: bool = False  # so few that none was held out
     bad_rows: list[str] = field(default_factory=list)  # the first few that were skipped
     versions: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
@@ -116,14 +117,16 @@ def why_empty(manifest: Manifest, relation: str, split: str) -> tuple[str, str]:
         return "none were left for it", "give more pairs"
     if getattr(config, split) == 0:
         return f"it was prepared with --{split} 0", f"prepare it again with, for example, --{split} 100"
+    if manifest.few_sources:
+        return (
+            f"there are fewer than {MIN_UNITS} sources, and each keeps its targets together",
+            f"give at least {MIN_UNITS} sources",
+        )
     if manifest.has_own_splits:
         return "the column `split` puts no pairs there", f"name {split} in the column `split`"
     if config.held_out is not None:
         return f"--held-out {config.held_out:g} is too small a share", "prepare it again without --held-out"
-    return (
-        f"there are fewer than {MIN_UNITS} sources, and each keeps its targets together",
-        f"give at least {MIN_UNITS} sources",
-    )
+    return "a few sources have most of the pairs, and each keeps its targets together", "give more sources"
 
 
 def remarks_on(manifest: Manifest) -> list[str]:

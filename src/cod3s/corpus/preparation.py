@@ -117,6 +117,7 @@ class _Run:
             dim=signer.encoder.dim if signer else None,
             relations=relations,
             has_own_splits=plan.has_own_splits,
+            few_sources=plan.few_sources,
             bad_rows=[row for file in next(iter(sifted.values())) for row in file.bad_rows],
             versions=used_versions(),
         )

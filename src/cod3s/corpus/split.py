@@ -59,11 +59,12 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the pairs were split: the shards, the counts of every relation, and whether rows named their splits."""
+    """How the pairs were split: the shards, and the counts of every relation."""
 
     shards: list[Shard]
     counts: dict[str, SplitCounts]
-    has_own_splits: bool
+    has_own_splits: bool  # whether rows named their splits
+    few_sources: bool  # so few that none is held out
 
 
 class Splitter:
@@ -105,7 +106,8 @@ class Splitter:
                 )
                 count.rows[split] = sum(shard.rows for shard in written)
                 shards += written
-        return Plan(shards, self._counts, self._held_out.has_own_splits)
+        held_out = self._held_out
+        return Plan(shards, self._counts, held_out.has_own_splits, held_out.few_sources)
 
     def _most(self) -> dict[str, int | None]:
         """The maximum number of pairs in each split; a split of the input's own is limited only by request."""
