@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cod3s.ask.coverage import Coverage
     from cod3s.ask.diversified import Candidate, Diversified, Measured
     from cod3s.ask.limits import Meter
-    from cod3s.ask.own_models import ModelGenerator, PipelineGenerator
+    from cod3s.ask.local_models import ModelGenerator, PipelineGenerator
     from cod3s.ask.quality import Judge
     from cod3s.ask.replies import Reply, Tokens
     from cod3s.ask.server import CompletionServer, ServerError
@@ -23,7 +23,7 @@ else:
         "coverage": ("Coverage",),
         "diversified": ("Candidate", "Diversified", "Measured"),
         "limits": ("Meter",),
-        "own_models": ("ModelGenerator", "PipelineGenerator"),
+        "local_models": ("ModelGenerator", "PipelineGenerator"),
         "quality": ("Judge",),
         "replies": ("Reply", "Tokens"),
         "server": ("CompletionServer", "ServerError"),

@@ -28,7 +28,7 @@ _KINDS = ("answers", "preparation", "repair")
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch brought: calls that are new in the journal, and what went wrong in the others."""
+    """The outcome of a batch: calls that are new in the journal, and what went wrong in the others."""
 
     added: int
     known: int

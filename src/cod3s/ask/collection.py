@@ -139,7 +139,7 @@ class Collection:
         selection = self._select()
         chosen = np.array([answer.index for answer in selection], np.intp)
         return Diversified(
-            prompt=prompt.as_given(),
+            prompt=prompt.original(),
             selection=selection,
             candidates=tuple(self._candidates),
             calls=self.calls,

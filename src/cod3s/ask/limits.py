@@ -1,4 +1,4 @@
-"""What a run may cost: calls per minute, and calls, tokens and dollars in all, over all of its rows."""
+"""Limit the cost of a run: calls per minute, and calls, tokens and dollars in all, over all of its rows."""
 
 import asyncio
 import time

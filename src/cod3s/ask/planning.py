@@ -1,4 +1,4 @@
-"""What every asking strategy has: it plans calls, reads their replies, and may learn from them."""
+"""The base of all asking strategies: they plan calls, read their replies, and may learn from them."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class View:
-    """What a strategy sees of the earlier answers."""
+    """The earlier answers, as a strategy sees them."""
 
     kept: Sequence[str]  # an answer per bin, in the order in which the bins were first seen
     distances: Callable[[Sequence[str]], Sequence[int]]  # bits from each text to the nearest earlier answer
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True)
 class Traits:
-    """What a generator can do."""
+    """The abilities of a generator."""
 
     completes: bool  # it continues a text and follows no instructions
     has_settings: bool  # calls may change its settings

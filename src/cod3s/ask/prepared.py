@@ -25,14 +25,14 @@ class _Prepared(Strategy):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._asked = self._is_ready = False
+        self._is_pending = self._is_ready = False
 
     def plan(self, prompt: Prompt, view: View) -> Call:
         if self._is_ready:
             return Call(self.name, self._next(prompt, view), self.settings)
-        if self._asked:
+        if self._is_pending:
             return Call(self.name, prompt, self.settings)
-        self._asked = True
+        self._is_pending = True
         settings = {"samples": 1, "max_tokens": _PREPARATION_TOKENS} if self.traits.has_settings else {}
         request = f"{self._request}\n\nThe request, which you should not answer yet:\n{prompt.text}"
         return Call(self.name, prompt.rewording(request), settings, preparation=True)
@@ -42,10 +42,10 @@ class _Prepared(Strategy):
 
     def learn(self, call: Call, texts: Sequence[str], new_bins: int, tokens: int) -> None:
         if call.preparation and not self._is_ready:
-            self._asked = False  # it failed: ask again
+            self._is_pending = False  # it failed: ask again
 
     def prepare(self, text: str) -> bool:
-        self._asked = self._is_ready = self._take(text)
+        self._is_pending = self._is_ready = self._take(text)
         return self._is_ready
 
     def _next(self, prompt: Prompt, view: View) -> Prompt:

@@ -1,4 +1,4 @@
-"""What is asked: a text, or the messages of a conversation; images and other parts are passed on untouched."""
+"""The prompt of a call: a text, or the messages of a conversation, whose images are passed on untouched."""
 
 import hashlib
 import json
@@ -60,8 +60,8 @@ class Prompt:
             return list(self.messages)
         return "\n\n".join(_text_of(message["content"]) for message in self.messages)
 
-    def as_given(self) -> str | tuple[Message, ...]:
-        """What the user gave."""
+    def original(self) -> str | tuple[Message, ...]:
+        """The prompt as the user wrote it."""
         return self.text if self.is_text else self.messages
 
     @property

@@ -33,7 +33,7 @@ def run(work: Coroutine[Any, Any, Result], *closing: Any) -> Result:
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns: coroutines are awaited, plain functions run in threads, generators are listed."""
+    """The result of a function: coroutines are awaited, plain functions run in threads."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return await function(*arguments)
 

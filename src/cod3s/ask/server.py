@@ -43,7 +43,7 @@ class ServerError(Cod3sError):
 
 @dataclass
 class _Habits:
-    """What the calls to a server have shown: whether it ever answered, and which parameters it refuses."""
+    """The habits of a server: whether it ever answered, and which parameters it refuses."""
 
     has_answered: bool = False
     single_choice: bool = False
@@ -276,7 +276,7 @@ def estimate_tokens(content: str | list[Message]) -> int:
 
 
 def _message(response: Any) -> str:
-    """What a server says about an error, usually in error.message."""
+    """The server's message about an error, usually in error.message."""
     try:
         error = response.json()["error"]
         return str(error["message"] if isinstance(error, dict) else error)[:300]

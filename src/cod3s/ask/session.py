@@ -235,13 +235,15 @@ class Session:
         reader = self._strategy.called(call.strategy) or open_strategy(
             self._config.with_values(strategy=call.strategy), self._generate, self._structure
         )
-        for text, own_score in zip(exchange.reply.texts, exchange.reply.scores, strict=True):
+        for text, generator_score in zip(exchange.reply.texts, exchange.reply.scores, strict=True):
             try:
                 answers = reader.read(call, text)
             except InvalidAnswerError as error:
                 answers, invalid = [], invalid or _Invalid(text, str(error))
             for answer, probability in answers:
-                candidate = Candidate(answer, own_score if len(answers) == 1 else None, probability, exchange.call)
+                candidate = Candidate(
+                    answer, generator_score if len(answers) == 1 else None, probability, exchange.call
+                )
                 if self._structure is not None:
                     try:
                         compared, record = self._structure.read(answer)

@@ -26,7 +26,7 @@ class Structure:
     model: Any = None  # a pydantic model, of which records become instances
 
     def response_format(self, list_size: int = 0) -> dict[str, Any]:
-        """What servers are sent: the schema, or that of a list of answers with their probabilities."""
+        """The format that servers are sent: the schema, or that of a list of answers with their probabilities."""
         return {
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": self._of_list() if list_size else dict(self.schema)},
@@ -38,8 +38,8 @@ class Structure:
         jsonschema = require("jsonschema", "llm")
         problem = next(jsonschema.Draft202012Validator(self.schema).iter_errors(record), None)
         if problem is not None:
-            place = f" at {problem.json_path}" if problem.json_path != "$" else ""
-            raise InvalidAnswerError(f"{problem.message[:_LONGEST_REASON]}{place}")
+            location = f" at {problem.json_path}" if problem.json_path != "$" else ""
+            raise InvalidAnswerError(f"{problem.message[:_LONGEST_REASON]}{location}")
         value = record
         for name in self.compare.split(".") if self.compare else ():
             if not isinstance(value, Mapping) or name not in value:

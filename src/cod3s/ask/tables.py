@@ -62,7 +62,7 @@ class ManyDiversified:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will cost: with the fewest calls that can bring k answers, and with the whole budget."""
+    """The cost of a run in advance: with the fewest calls that can bring k answers, and with the whole budget."""
 
     rows: int
     bad_rows: int
@@ -167,7 +167,7 @@ async def diversify_many_async(
 
 
 def describe_job(generate: Any, schema: Any, config: DiversifyConfig) -> dict[str, Any]:
-    """What must stay the same in a folder of answers."""
+    """The facts that must stay the same in a folder of answers."""
     name = getattr(generate, "model", None)
     if not isinstance(name, str):
         name = f"{type(generate).__module__}:{getattr(generate, '__qualname__', type(generate).__qualname__)}"
@@ -175,7 +175,7 @@ def describe_job(generate: Any, schema: Any, config: DiversifyConfig) -> dict[st
 
 
 def estimate(rows: Iterable[TableRow], config: DiversifyConfig, samples: int, max_tokens: int) -> Estimate:
-    """What asking about these rows will cost."""
+    """The cost of asking about these rows."""
     count = bad = tokens = 0
     for row in rows:
         count += 1
@@ -183,11 +183,11 @@ def estimate(rows: Iterable[TableRow], config: DiversifyConfig, samples: int, ma
             bad += 1
         else:
             tokens += estimate_tokens(list(row.prompt.messages))
-    asked = max(count - bad, 1)
+    with_prompt = max(count - bad, 1)
 
     def costs(calls_per_row: int) -> tuple[int, Tokens]:
         calls = min(calls_per_row * (count - bad), config.total_calls or sys.maxsize)
-        return calls, Tokens(calls * tokens // asked, calls * samples * max_tokens, estimated=True)
+        return calls, Tokens(calls * tokens // with_prompt, calls * samples * max_tokens, estimated=True)
 
     low, high = costs(min(-(-config.k // samples), config.budget)), costs(config.budget)
     cost = None

@@ -110,7 +110,7 @@ KeyOption = Annotated[str, typer.Option(help="Environment variable that holds th
 
 @dataclass(frozen=True)
 class _Request:
-    """What is the same for one prompt and for a table."""
+    """The options that a single prompt and a table share."""
 
     server: CompletionServer
     config: DiversifyConfig
@@ -155,11 +155,13 @@ def diversify(
     is_offline = bool(batch_file or batch_results or dry_run)
     _check_usage(prompt, input, output, server, model, template, is_offline, dry_run)
     config = DiversifyConfig().with_values(**_part(options, DiversifyConfig))
-    place = CompletionServer(server or "http://batch", model, key=_read_key(key_env))
-    place = with_values(place, "the server", _part(options, CompletionServer))
-    judge = with_values(place, "the judge", {"url": judge_server or place.url, "model": judge_model or model})
+    generator = CompletionServer(server or "http://batch", model, key=_read_key(key_env))
+    generator = with_values(generator, "the server", _part(options, CompletionServer))
+    judge = with_values(
+        generator, "the judge", {"url": judge_server or generator.url, "model": judge_model or model}
+    )
     request = _Request(
-        place,
+        generator,
         config,
         _open_score(score, judge, judge_prompt, relation, bundle),
         None if schema is None else read_json(schema),
