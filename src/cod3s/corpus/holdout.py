@@ -63,19 +63,20 @@ def hold_out(connection: Any, tables: Sequence[str], config: PrepareConfig) -> H
         units, pairs = columns["unit"].astype(np.uint64), columns["pairs"].astype(np.int64)
         if len(units) < MIN_UNITS:
             return HeldOut(has_own_splits=bool(named), few_sources=True)
-        too_large = pairs * MIN_UNITS > pairs.sum()
-        large = tuple(units[too_large].tolist())
-        units, pairs = units[~too_large], pairs[~too_large]
-        dev, test = (_least(config, most, open_rows, len(tables)) for most in (config.dev, config.test))
-        dev_end = _end_of(units, pairs, 0, dev_end, dev)
-        test_end = _end_of(units, pairs, dev_end, dev_end + int(share * _END), test)
+        if config.held_out is None:
+            too_large = pairs * MIN_UNITS > pairs.sum()
+            large = tuple(units[too_large].tolist())
+            units, pairs = units[~too_large], pairs[~too_large]
+            dev, test = (_least(most, open_rows, len(tables)) for most in (config.dev, config.test))
+            dev_end = _end_of(units, pairs, 0, dev_end, dev)
+            test_end = _end_of(units, pairs, dev_end, dev_end + int(share * _END), test)
+        elif units[-1] < test_end:  # a share that the user chose is a fixed stretch, as of a large corpus
+            return HeldOut(has_own_splits=bool(named), few_sources=True)
     return HeldOut(dev_end, min(test_end, _END - 1), large, config.dev != 0, config.test != 0, bool(named))
 
 
-def _least(config: PrepareConfig, most: int | None, pairs: int, relations: int) -> int:
+def _least(most: int | None, pairs: int, relations: int) -> int:
     """How many pairs of all relations a split of a small corpus should have."""
-    if config.held_out is not None:
-        return 0
     return min(100 * relations, pairs // 10) if most is None else min(most * relations, pairs // 4)
 
 
