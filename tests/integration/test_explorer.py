@@ -536,6 +536,7 @@ def test_an_empty_result_says_the_way_out(visit: Open) -> None:
 def test_remarks_are_shown_calmly_and_name_the_controls_of_the_page(visit: Open) -> None:
     watched = visit()
     calm = "this sentence is about somebody who suffers, so nothing was written; `--sensitive` gives answers"
+    option = "`cod3s generate --show-doubtful`, or show_doubtful=True"
     cases: list[tuple[dict[str, Any], str, str]] = [
         (
             {"remark": calm, "remarks": []},
@@ -543,11 +544,7 @@ def test_remarks_are_shown_calmly_and_name_the_controls_of_the_page(visit: Open)
             "“Answer sensitive sentences” in the settings gives answers",
         ),
         (
-            {
-                "remarks": [
-                    "left out 2 implausible answers; `cod3s generate --all`, or show_doubtful=True, shows them"
-                ]
-            },
+            {"remarks": [f"left out 2 implausible answers; {option}, shows them"]},
             "#remarks",
             "left out 2 implausible answers; “Show doubtful answers” in the settings shows them",
         ),
@@ -572,7 +569,7 @@ def test_doubtful_answers_can_be_shown(visit: Open, site: str) -> None:
     assert watched.texts() == [
         answer["text"]
         for answer in ask_api(
-            site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 2, "drop": False}
+            site, "/api/generate", {"text": SOURCE, "relation": "effect", "k": 2, "show_doubtful": True}
         )["answers"]
     ]
 

@@ -70,7 +70,7 @@ def create_endpoint(
 def _key_check(api_key: str) -> Any:
     """A dependency that refuses requests without the server's key, if it has one."""
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         sent = request.headers.get("authorization", "").partition(" ")[2]
         if api_key and not hmac.compare_digest(sent.encode(), api_key.encode()):
             raise RefusedError(401, "this needs the server's API key", "send the header Authorization: Bearer KEY")

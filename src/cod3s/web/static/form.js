@@ -82,7 +82,7 @@ export class Form {
       sentence_weight: Number(byId("sentence_weight").value),
       search: byId("search-sample").checked ? "sample" : "beam",
       seed: within(byId("seed").value, 0, MOST_SEED, this.info.decoding.seed),
-      ...Object.fromEntries(this.switches.map(({ id, option, ticked }) => [option, byId(id).checked === ticked])),
+      ...Object.fromEntries(this.switches.map(({ id, option }) => [option, byId(id).checked])),
     };
   }
 
@@ -92,7 +92,7 @@ export class Form {
     for (const id of SLIDERS) byId(id).value = state[id];
     byId(`search-${state.search}`).checked = true;
     byId("seed").value = state.seed;
-    for (const { id, option, ticked } of this.switches) byId(id).checked = state[option] === ticked;
+    for (const { id, option } of this.switches) byId(id).checked = state[option];
     this.offerExamples();
     this.describe();
   }

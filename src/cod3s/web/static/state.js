@@ -5,10 +5,10 @@
 
 export const MOST_SEED = 2 ** 31 - 1;
 
-/** Check boxes for options of decoding: the element of each, its option, and the value that a tick stands for. */
+/** Check boxes for options of decoding: the element of each, and its option. */
 const SWITCHES = [
-  { id: "doubtful", option: "show_doubtful", ticked: true },
-  { id: "sensitive", option: "sensitive", ticked: true },
+  { id: "doubtful", option: "show_doubtful" },
+  { id: "sensitive", option: "sensitive" },
 ];
 
 /** The check boxes whose options the server has. */

@@ -46,7 +46,7 @@ export const searchWords = (search) => SEARCHES[search];
 
 // What a remark of the library calls an option, and the control of this page that sets it.
 const CONTROLS = [
-  [/`cod3s generate --(?:all|show-doubtful)`(?:, or \w+=\w+,)?/g, "“Show doubtful answers” in the settings"],
+  [/`cod3s generate --show-doubtful`(?:, or \w+=\w+,)?/g, "“Show doubtful answers” in the settings"],
   [/`cod3s generate --sensitive`(?:, or \w+=\w+,)?|`?--sensitive`?/g, "“Answer sensitive sentences” in the settings"],
   [/`?--min-hamming`?/g, "“How far apart”"],
 ];
