@@ -14,6 +14,7 @@ from cod3s.signatures.signer import Signer
 
 _AT_LEAST = 3  # answers are shown even if they are doubtful, unless the source needs care
 _SHOW_ALL = "`cod3s generate --show-doubtful`, or show_doubtful=True, shows them"
+_SHOW_SENSITIVE = "`cod3s generate --sensitive`, or sensitive=True, shows more"
 
 
 def answer_in_two_stages(
@@ -102,7 +103,8 @@ class AnswerChoice:
             self._remarks.append(f"{empty} of {self._bins} bins had no sentence that was {why}")
         if self._implausible:
             noun = "answer" if self._implausible == 1 else "answers"
-            self._remarks.append(f"left out {self._implausible} implausible {noun}; {_SHOW_ALL}")
+            show_all = _SHOW_SENSITIVE if self._careful else _SHOW_ALL
+            self._remarks.append(f"left out {self._implausible} implausible {noun}; {show_all}")
 
 
 def _make_answer(signature: ChosenSignature, candidate: Candidate) -> Answer:
