@@ -283,16 +283,16 @@ class Explorer {
   }
 
   exportJson() {
-    const record = { ...this.taken(), answers: this.list.answers() };
+    const record = { ...this.currentRecord(), answers: this.list.answers() };
     download("answers.json", "application/json", `${JSON.stringify(record, null, 2)}\n`);
   }
 
   exportCsv() {
-    download("answers.csv", "text/csv", asCsv(this.taken(), this.list.answers()));
+    download("answers.csv", "text/csv", asCsv(this.currentRecord(), this.list.answers()));
   }
 
   /** The record of the run; if it was stopped, what is known of it. */
-  taken() {
+  currentRecord() {
     const { text, relation } = this.state;
     return this.record ?? { source: text, relation, system: "cod3s", settings: requestBody(this.state), remarks: ["stopped before the end"] };
   }
