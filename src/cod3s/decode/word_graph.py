@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 import numpy.typing as npt
@@ -72,5 +73,5 @@ def open_word_graph(path: Path) -> WordGraph:
     try:
         with np.load(path, allow_pickle=False) as file:
             return WordGraph({name: file[name] for name in _ARRAYS})
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, ZlibError) as error:
         raise BundleError(f"{path} holds no word graph: {error}", hint=hint) from error

@@ -99,9 +99,15 @@ def parquet_files(paths: Sequence[Path]) -> str:
 
 def open_scan(path: Path, *, columns: Sequence[str] = ()) -> Scan:
     """The table in a file; a TSV file without a header has these `columns`."""
-    start = read_start(path)
+    scan = _recognize(path, columns)
     if path.suffix == ".gz":
         check_gzip(path)  # before version 2, DuckDB takes a file that was cut short for a whole one
+    return scan
+
+
+def _recognize(path: Path, columns: Sequence[str]) -> Scan:
+    """The table in a file, by how the file starts."""
+    start = read_start(path)
     if start.startswith(b"PAR1"):
         return Scan(path, "parquet", _parquet_names(path), parquet_files([path]))
     refuse_formats(start, display_name(path))
