@@ -70,7 +70,7 @@ def choose_references(everyday: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 def fit(design: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> Floats:
     """The weights (columns, kinds): of anything sensitive, and of each sensitive kind against the rest.
 
-    The curvature of a logistic loss is never more than a quarter of the product of the design with itself, so steps
+    The curvature of a logistic loss is at most a quarter of the product of the design with itself, so steps
     by its inverse never go too far; it is computed once for all kinds.
     """
     targets = np.column_stack([labels > 0, *(labels == number for number in range(1, len(KINDS)))])
@@ -87,7 +87,8 @@ def fit(design: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> Float
 def choose_threshold(sensitive: Floats, chosen: npt.NDArray[np.bool_], examples: Examples, rate: float) -> float:
     """The lowest threshold at which few of the dataset's harmless sources are among the `chosen`.
 
-    The everyday sentences stand for the sources that an earlier gate found harmless, the sampled ones for the rest.
+    The everyday sentences stand for the sources that an earlier gate found harmless, the sampled ones for the
+    rest.
     """
     sampled = examples.sampled & (examples.labels == 0)
     for threshold in np.arange(0.02, 0.98, 0.01):

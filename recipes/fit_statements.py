@@ -2,8 +2,8 @@
 
     python recipes/fit_statements.py
 
-The examples are in dataset/statements.tsv. The threshold is chosen by cross-validation over groups: the translations
-of one sentence, and sentences that were sampled or written together, are never on both sides.
+The examples are in dataset/statements.tsv. The threshold is chosen by cross-validation over groups: the
+translations of one sentence, and sentences that were sampled or written together, are never on both sides.
 """
 
 from pathlib import Path

@@ -3,12 +3,12 @@
 `cod3s.corpus.related_words` builds it and says what its scores are.
 """
 
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 import numpy.typing as npt
@@ -73,5 +73,5 @@ def open_word_graph(path: Path) -> WordGraph:
     try:
         with np.load(path, allow_pickle=False) as file:
             return WordGraph({name: file[name] for name in _ARRAYS})
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, ZlibError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise BundleError(f"{path} holds no word graph: {error}", hint=hint) from error
