@@ -12,6 +12,7 @@ what was answered and how fast, the statuses that came, and the server's memory 
 
 import argparse
 import asyncio
+import csv
 import json
 import os
 import signal
@@ -28,9 +29,10 @@ from statistics import median
 
 import httpx
 from campaign.watch import memory_mb
-from reading import read_asked
 
 MOST_REQUESTS = 2000  # in a round, whatever the time
+
+SOURCES = Path(__file__).parent / "sets" / "earlier.tsv"
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,12 @@ def server(*options: str) -> Iterator[tuple[str, int]]:
 
 
 def questions() -> Iterator[dict[str, str]]:
-    """The sources of the reading, each with both relations, and then again with another day before each.
+    """Everyday sources, each with both relations, and then again with another day before each.
 
     The server remembers what it was asked, so no question comes twice.
     """
-    sources = list(dict.fromkeys(source for source, _ in read_asked()))
+    with SOURCES.open(encoding="utf-8", newline="") as file:
+        sources = [row["source"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
     for day in count():
         for source, relation in product(sources, ("effect", "cause")):
             yield {"text": f"on day {day} {source}" if day else source, "relation": relation}
