@@ -4,11 +4,9 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
 
 _STEPS = 50
 _SMALL = 1e-8  # a step that changes no weight by more ends the search
-_NO_MATTER = 1e-3  # the same where weights are rounded anyway
 
 
 def logistic(log_odds: Numbers) -> Numbers:
@@ -29,23 +27,5 @@ def fit_logistic(design: Numbers, labels: Numbers, penalty: Numbers, shares: Num
         step = np.linalg.solve(curvature, gradient)
         weights = weights - step
         if np.abs(step).max() < _SMALL:
-            break
-    return weights
-
-
-def fit_large_logistic(design: Vectors, labels: Numbers, penalty: Numbers, gram: Numbers) -> Numbers:
-    """The same for many rows that count the same, with `gram`, the product of the design with itself.
-
-    The curvature is never more than a quarter of that, so steps by it never go too far. It takes more of them, but
-    each costs only two passes over the design.
-    """
-    weights = np.zeros(design.shape[1])
-    inverse = np.linalg.inv(gram / 4 + np.diag(penalty))
-    for _ in range(_STEPS):
-        p = logistic((design @ weights.astype(design.dtype)).astype(np.float64))
-        gradient = (design.T @ (p - labels).astype(design.dtype)).astype(np.float64) + penalty * weights
-        step = inverse @ gradient
-        weights = weights - step
-        if np.abs(step).max() < _NO_MATTER:
             break
     return weights

@@ -137,16 +137,6 @@ class BundleModels(Models):
 
         return BundleModels(self.folder, self.facts, self.vocabulary, open_engine)
 
-    def language_model(self) -> str:
-        """The name of the one language model that plays all roles; an error if there is none."""
-        names = self.facts.model_names
-        if not SHAPES[self.facts.shape].causal or len(names) > 1:
-            raise BundleError(
-                f"{self.label} has no single language model that could be refined",
-                hint="train one with `cod3s train --preset causal`",
-            )
-        return names[0]
-
     def _find(self, relation: str, role: str) -> RoleModel | None:
         name = self.facts.models.get(relation, {}).get(role)
         if name is None:

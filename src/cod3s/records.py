@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from cod3s.errors import require
 
+_SHOWN = 200  # characters of a source in a title
 Item = TypeVar("Item")
 Self = TypeVar("Self", bound="ResultSet[Any]")
 
@@ -178,7 +179,7 @@ class ResultSet(Generic[Item]):
         return "critic" if judged else "score"
 
     def _title(self) -> str:
-        return f"{len(self)} items"
+        return f"{len(self)} item{'' if len(self) == 1 else 's'}"
 
     def _all(self) -> Sequence[Item]:
         items: Sequence[Item] = getattr(self, self._items)
@@ -225,7 +226,9 @@ class AnswerSet(ResultSet[Answer]):
     remarks: tuple[str, ...] = ()  # what a reader should know: a relaxed threshold, a cut source
 
     def _title(self) -> str:
-        return f"{len(self)} answers, {self.relation} of {self.source!r}, by {self.system}"
+        noun = "answer" if len(self) == 1 else "answers"
+        source = self.source if len(self.source) <= _SHOWN else f"{self.source[:_SHOWN]}…"
+        return f"{len(self)} {noun}, {self.relation} of {source!r}, by {self.system}"
 
 
 Event = StageStarted | SignaturesChosen | AnswerMade | AnswerSet

@@ -288,7 +288,7 @@ def test_the_command_line_fits_and_scores(here: Run, tiny_bundle: TinyBundle, tm
     )
     assert kept.returncode == 0, kept.stderr
     assert "the baker slept" in kept.stdout
-    table = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--show-doubtful")
+    table = here("generate", "effect", SOURCES[0], "--bundle", "bundle", "-k", "2", "--show-doubtful", "-v")
     assert table.returncode == 0, table.stderr
     assert "critic" in table.stdout
 

@@ -1,9 +1,12 @@
 """Generation end to end on a trained tiny bundle: the library, the command line, and inputs that go wrong."""
 
 import json
+import re
 import resource
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -428,21 +431,79 @@ def test_without_bins_answers_have_no_medoids_and_prior_cannot_be(tiny_bundle: T
 # The command line
 
 
+@pytest.fixture
+def on_terminal(here: Run) -> Callable[..., str]:
+    """What the command line prints on a terminal, without styles."""
+
+    def run(*arguments: str | Path, **environment: str) -> str:
+        done = here(*arguments, TTY_COMPATIBLE="1", **environment)
+        assert done.returncode == 0, done.stderr
+        return re.sub("\x1b\\[[0-9;]*m", "", done.stdout)
+
+    return run
+
+
 def test_the_table_shows_answers_bins_and_settings(here: Run, tiny_bundle: TinyBundle) -> None:
     done = here("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact, "--check", "-v")
     assert done.returncode == 0, done.stderr
-    (found,) = [load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)]
-    for one in found:
-        assert one.text in done.stdout
-        assert one.signature in done.stdout
+    found = load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)
+    lines = done.stdout.splitlines()
+    for number, answer in enumerate(found, 1):
+        place = lines.index(f"{number:3}  {answer.text}")
+        assert answer.signature in lines[place + 1]
+        assert "off by" in lines[place + 1]
     assert "system cod3s | bundle exact" in done.stdout
-    assert "off by" in done.stdout
+
+
+def test_without_a_terminal_or_with_plain_only_answers_are_printed(here: Run, tiny_bundle: TinyBundle) -> None:
+    arguments = ("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact)
+    answers = [*load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3).texts]
+    assert here(*arguments).stdout.splitlines() == answers
+    assert here(*arguments, "--plain", TTY_COMPATIBLE="1").stdout.splitlines() == answers
+    refused = here(*arguments, "--plain", "--json")
+    assert refused.returncode == 2
+    assert "leave out --plain or --json" in refused.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["plain", "json"])
+def test_a_reader_that_has_enough_is_no_error(more: tuple[str, ...], tiny_bundle: TinyBundle) -> None:
+    """As `| head -1`; the many sources make the pipe break while more is printed."""
+    options = ["-k", "1", "--bundle", str(tiny_bundle.small), "--input", "-", "--beam", "2", *more]
+    command = [sys.executable, "-m", "cod3s", "generate", "effect", *options]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdin
+        assert running.stdout
+        running.stdin.write(f"{SOURCES[0]}\n".encode() * 64)
+        running.stdin.close()
+        assert running.stdout.readline()
+        running.stdout.close()
+        assert running.wait(120) == 0
+        assert running.stderr
+        assert running.stderr.read() == b""
 
 
 def test_brackets_of_a_source_are_shown_as_they_are(here: Run, tiny_bundle: TinyBundle) -> None:
-    done = here("generate", "effect", "[/b] press [enter] now", "-k", "1", "--bundle", tiny_bundle.small)
+    done = here(
+        "generate",
+        "effect",
+        "[/b] press [enter] now",
+        "-k",
+        "1",
+        "--bundle",
+        tiny_bundle.small,
+        TTY_COMPATIBLE="1",
+    )
     assert done.returncode == 0, done.stderr
     assert "effect of: [/b] press [enter] now" in done.stdout
+
+
+def test_a_very_long_source_is_not_echoed_whole(here: Run, tiny_bundle: TinyBundle) -> None:
+    source = "it rained " * 900
+    done = here("generate", "effect", source, "-k", "1", "--bundle", tiny_bundle.small, TTY_COMPATIBLE="1")
+    assert "(8,999 characters)" in done.stdout
+    assert len(done.stdout + done.stderr) < 2000
 
 
 def test_input_that_cannot_be_answered_line_by_line(here: Run, tiny_bundle: TinyBundle, tmp_path: Path) -> None:
@@ -461,19 +522,19 @@ def test_input_that_cannot_be_answered_line_by_line(here: Run, tiny_bundle: Tiny
     assert "2 blank lines of two.txt" in done.stderr
 
 
-def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> None:
-    """Number, answer, score; a pipe is as wide as COLUMNS says; long answers wrap inside their column."""
+def test_the_table_fits_80_columns(on_terminal: Callable[..., str], tiny_bundle: TinyBundle) -> None:
+    """Number, answer, score; it is as wide as COLUMNS says; long answers wrap inside their column."""
     arguments = ("generate", "effect", SOURCES[0], "-k", "3", "--bundle", tiny_bundle.exact)
-    lines = here(*arguments, COLUMNS="80").stdout.splitlines()
+    lines = on_terminal(*arguments, COLUMNS="80").splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines if "answer" in line] == [["#", "answer", "score"]]
     assert sum(line.split()[:1] in (["1"], ["2"], ["3"]) for line in lines) == 3
     assert sum(bool(line.strip()) for line in lines) == 8  # title, header, rule, three answers, order, settings
     found = load(tiny_bundle.exact).generate(SOURCES[0], "effect", 3)
-    narrow = here(*arguments, COLUMNS="40").stdout
+    narrow = on_terminal(*arguments, COLUMNS="40")
     assert max(map(len, narrow.splitlines())) <= 40
     assert all(f"{answer.score:.3f}" in narrow for answer in found)
-    verbose = here(*arguments, "--verbose", COLUMNS="80").stdout
+    verbose = on_terminal(*arguments, "--verbose", COLUMNS="80")
     assert max(map(len, verbose.splitlines())) <= 80
     assert all(answer.signature in verbose for answer in found), "a signature is never broken"
 
@@ -489,10 +550,10 @@ def test_the_plain_view_fits_80_columns(here: Run, tiny_bundle: TinyBundle) -> N
     ids=["inferred bins", "spare bins", "named bins", "one stage"],
 )
 def test_the_table_says_in_which_order_the_answers_are(
-    options: tuple[str, ...], order: str, here: Run, tiny_bundle: TinyBundle
+    options: tuple[str, ...], order: str, on_terminal: Callable[..., str], tiny_bundle: TinyBundle
 ) -> None:
-    done = here("generate", "effect", SOURCES[0], "-k", "2", "--bundle", tiny_bundle.small, *options)
-    assert f"order: {order}\nsystem " in done.stdout
+    shown = on_terminal("generate", "effect", SOURCES[0], "-k", "2", "--bundle", tiny_bundle.small, *options)
+    assert f"order: {order}\nsystem " in shown
 
 
 def test_standard_input_can_be_given_as_a_source(here: Run, tiny_bundle: TinyBundle) -> None:
@@ -535,7 +596,18 @@ def test_every_option_of_decoding_is_reached(
 
 
 def test_samples_are_shown_where_samples_are_drawn(here: Run, tiny_bundle: TinyBundle) -> None:
-    done = here("generate", "effect", SOURCES[0], "-k", "1", "--search", "sample", "--bundle", tiny_bundle.small)
+    done = here(
+        "generate",
+        "effect",
+        SOURCES[0],
+        "-k",
+        "1",
+        "--search",
+        "sample",
+        "--bundle",
+        tiny_bundle.small,
+        TTY_COMPATIBLE="1",
+    )
     assert "search sample | samples 40 | top_k 40 |" in " ".join(done.stdout.split())
 
 

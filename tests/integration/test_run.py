@@ -1,6 +1,7 @@
 """`cod3s run`: a conversation by lines, typed or piped."""
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,18 @@ def test_commands_change_relation_number_and_bin(talk) -> None:
     done = talk(":k 1", ":cause", SOURCES[0], ":like the pilot slept", SOURCES[0], ":like", ":quit", SOURCES[1])
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 2  # nothing is answered after :quit
+
+
+def test_more_writes_other_answers_and_verbose_shows_their_bins(talk) -> None:
+    done = talk(":more", SOURCES[0], ":verbose", ":more", ":verbose", arguments=("effect", "-k", "2"))
+    assert ":more needs a sentence before it" in done.stderr
+    lines = done.stdout.splitlines()
+    answers = [line for line in lines if not line.startswith("     ")]
+    assert [line.split()[0] for line in answers] == ["1", "2", "3", "4"]
+    assert len({line[5:] for line in answers}) == 4
+    details = [line for line in lines if line.startswith("     ")]
+    assert len(details) == 2
+    assert all("score " in line and " | " in line for line in details)
 
 
 @pytest.mark.parametrize(
@@ -91,12 +104,16 @@ class Terminal:
         )
         os.close(slave)
 
-    def type_after(self, awaited: str, line: str) -> None:
+    def type_after(self, awaited: str, line: str, end: str = "\n") -> None:
         """Type a line as soon as the terminal shows `awaited` at the end."""
+        self.read_until(awaited)
+        os.write(self._master, f"{line}{end}".encode())
+        self.shown += line  # so that the same prompt is awaited again
+
+    def read_until(self, awaited: str) -> None:
+        """Read until the terminal shows `awaited` at the end."""
         while not self.shown.endswith(awaited):
             assert self._read(), self.shown
-        os.write(self._master, f"{line}\n".encode())
-        self.shown += line  # so that the same prompt is awaited again
 
     def finish(self) -> int:
         """The exit code; all that was shown is in `shown`."""
@@ -131,7 +148,18 @@ def test_on_a_terminal_run_prompts_for_sentences_and_commands(tiny_bundle: TinyB
     assert terminal.shown.count("\x1b[?25l") == terminal.shown.count("\x1b[?25h")  # the cursor is there again
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)], ids=["table", "json"])
+def test_ctrl_c_clears_the_line_that_is_typed(tiny_bundle: TinyBundle) -> None:
+    terminal = Terminal("run", "effect", "-k", "1", "--bundle", str(tiny_bundle.small))
+    terminal.type_after("effect> ", "it rai", end="")
+    # as typed, and as the line editor echoes it
+    terminal.read_until("it rai" * 2)
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.type_after("effect> ", ":quit")
+    assert terminal.finish() == 0
+    assert "  1  " not in terminal.shown
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["plain", "json"])
 def test_on_a_terminal_generate_shows_its_stages_and_answers_while_they_are_made(
     more: tuple[str, ...], tiny_bundle: TinyBundle
 ) -> None:
@@ -146,4 +174,4 @@ def test_on_a_terminal_generate_shows_its_stages_and_answers_while_they_are_made
     assert -1 not in places
     assert places == sorted(places)
     assert "0/1" not in terminal.shown  # a bar that jumps from nothing to all
-    assert result.startswith('{"source"' if more else f"effect of: {SOURCES[0]}")
+    assert result.startswith('{"source"') if more else len(result.splitlines()) == 3

@@ -28,6 +28,7 @@ ANY_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MENTION = re.compile(r"docs/[\w/-]+\.md")
+STYLE = re.compile("\x1b\\[[0-9;]*m")
 DECIMAL = re.compile(r"\d+\.\d+")
 
 
@@ -60,7 +61,9 @@ def steps(page: Path) -> list[Step]:
 
 
 def visible(lines: list[str]) -> list[str]:
-    return [line.rstrip() for line in lines if line.strip()]
+    """The lines with text in them, without styles."""
+    plain = (STYLE.sub("", line).rstrip() for line in lines)
+    return [line for line in plain if line]
 
 
 def matches(found: list[str], wanted: list[str]) -> bool:
@@ -100,6 +103,7 @@ def test_the_commands_of_a_page_print_what_it_says(page: Path, workplace: Path) 
         **os.environ,
         "PATH": f"{workplace / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
+        "TTY_COMPATIBLE": "1",  # the pages show what a terminal shows
     }
     for step in steps(page):
         if "long" in step.marks or ("data" in step.marks and not SHARED_DATA.is_dir()):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
+BUNDLE = SOURCE.parent / "bundle" / "cod3s_bundle" / "default"
 BLOCKED = """
 import sys
 
@@ -46,6 +47,7 @@ def test_a_command_of_the_base_install_needs_no_extra(
 EXTRAS = [
     (["sign", "It rained.", "--encoder", "fast"], "cod3s[encode]"),
     (["generate", "effect", "it rained"], "cod3s[write]"),
+    (["generate", "effect", "it rained", "--bundle", str(BUNDLE)], "cod3s[engine]"),
     (["bundle", "info", "hf:somebody/bundle"], "cod3s[hub]"),
 ]
 

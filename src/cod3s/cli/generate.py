@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import cod3s
-from cod3s.cli.output import OPENING, live_text, print_json, print_table, progress, say
+from cod3s.cli.output import (
+    OPENING,
+    counted,
+    live_text,
+    on_terminal,
+    open_console,
+    print_json,
+    print_table,
+    progress,
+    say,
+    shortened,
+)
 from cod3s.cli.parameters import BundleOption, ColumnOption, JsonOption, Options, takes_options
 from cod3s.decode.config import MAX_K, PRESETS, DecodeConfig, find_preset
 from cod3s.decode.systems import LISTED_SYSTEMS, find_system
@@ -50,6 +61,10 @@ VerboseOption = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Also show signatures, bins, where answers come from, and all settings."),
 ]
+PlainOption = Annotated[
+    bool,
+    typer.Option("--plain", help="Print the answers only, one per line, as where stdout is not a terminal."),
+]
 _bulk_option = partial(typer.Option, rich_help_panel="Many sources")
 OutputOption = Annotated[
     str | None,
@@ -79,6 +94,7 @@ def generate(
     signature: SignatureOption = None,
     like: LikeOption = None,
     verbose: VerboseOption = False,
+    plain: PlainOption = False,
     json: JsonOption = False,
     output: OutputOption = None,
     engine: EngineOption = "local",
@@ -95,6 +111,7 @@ def generate(
     streamed = input is not None or "-" in sources
     if column and not streamed:
         raise UsageError("--column is for tables that are read", hint="add --input FILE, or - for stdin")
+    show = _find_view(json, verbose, plain)
     if output is None and engine == "ray":
         raise UsageError("--engine ray writes to a folder, but none was given", hint="add -o answers/")
     _check_call(relation, sources, input, bundle)
@@ -121,12 +138,12 @@ def generate(
         stream = partial(
             generator.stream, relation=relation, system=system, options=config, signatures=signatures, stages=True
         )
-        answered = _print_all(_watched(texts, stream), lambda _done: None, json, verbose)
+        answered = _print_all(_watched(texts, stream), lambda _done: None, show)
     else:
         requests = ((text, signatures) for text in texts)
         with progress("sources", None) as advance:
             answers = generator.generate_many(requests, relation, system=system, options=config)
-            answered = _print_all(answers, advance, json, verbose)
+            answered = _print_all(answers, advance, show)
     _say_skipped(skipped, input)
     if not answered:
         raise Cod3sError(f"{input or 'stdin'} contains no sentences")
@@ -143,7 +160,7 @@ def announce_many(k: int) -> None:
 
 def _say_skipped(skipped: Sequence[int], input: Path | None) -> None:
     if skipped:
-        say(f"skipped {len(skipped)} blank lines of {input or 'stdin'}")
+        say(f"skipped {counted(len(skipped), 'blank line')} of {input or 'stdin'}")
 
 
 def _write_shards(
@@ -178,10 +195,11 @@ def _check_call(relation: str, sources: Sequence[str], input: Path | None, bundl
     relations = [*facts.models]
     swapped = [source for source in sources if source in relations]
     missing = not sources and input is None
+    source = shortened(relation, 60)
     if relation not in relations and (swapped or missing):
         raise UsageError(
-            f"{relation!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",
-            hint=f'put the relation first: cod3s generate {(swapped or relations)[0]} "{relation}"',
+            f"{source!r} is not a relation; the bundle {facts.name} has {' and '.join(relations)}",
+            hint=f'put the relation first: cod3s generate {(swapped or relations)[0]} "{source}"',
         )
     if missing:
         raise UsageError("no source was given", hint=f'for example: cod3s generate {relation} "it rained all day"')
@@ -213,8 +231,8 @@ def _watched(sources: Iterable[str], stream: Callable[[str], Iterator[Event]]) -
         yield answers
 
 
-def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose: bool) -> int:
-    """Print each source's answers as soon as they are ready; return the number of sources.
+def _print_all(sets: Iterable[AnswerSet], advance: Progress, show: Callable[[AnswerSet], None]) -> int:
+    """Show each source's answers as soon as they are ready; return the number of sources.
 
     A remark on the source itself is always printed, any other only the first time.
     """
@@ -230,40 +248,92 @@ def _print_all(sets: Iterable[AnswerSet], advance: Progress, json: bool, verbose
             if remark not in printed:
                 say(f"{answers.source[:60]}: {remark}")
         printed.update(set(answers.remarks) - SOURCE_REMARKS - set(remarks_on(answers.source)))
-        print_json(answers.to_dict()) if json else _print_answers(answers, verbose)
+        show(answers)
         sys.stdout.flush()
     return answered
 
 
-def _print_answers(answers: AnswerSet, verbose: bool) -> None:
-    """A table that fits 80 columns: number, answer and score; with `verbose` also the bins."""
-    in_bins = any(answer.signature for answer in answers)
+def _find_view(json: bool, verbose: bool, plain: bool) -> Callable[[AnswerSet], None]:
+    """The function that prints the answers to a source."""
+    if plain and (verbose or json):
+        other = "--json" if json else "--verbose"
+        raise UsageError(
+            f"--plain prints the answers only, and {other} more", hint=f"leave out --plain or {other}"
+        )
+    if json:
+        return _print_record
+    if verbose:
+        return _print_details
+    return _print_answers if on_terminal() and not plain else _print_lines
+
+
+def _print_record(answers: AnswerSet) -> None:
+    print_json(answers.to_dict())
+
+
+def _print_lines(answers: AnswerSet) -> None:
+    """One answer per line, and nothing else."""
+    for answer in answers:
+        sys.stdout.write(f"{answer.text}\n")
+
+
+def _print_answers(answers: AnswerSet) -> None:
+    """A table that fits 80 columns: number, answer and score."""
     columns: dict[str, Callable[[Answer], object]] = {
         "answer": lambda answer: answer.text,
         answers.figure_name: figure_of,
     }
     if any(answer.constraint for answer in answers):
         columns["must contain"] = lambda answer: answer.constraint
-    if verbose and in_bins:
-        columns["signature"] = lambda answer: answer.signature
-        columns["its bin is like"] = lambda answer: answer.medoid and f"{answer.medoid} ({answer.count})"
-    if (verbose or answers.settings["check"]) and any(answer.realised for answer in answers):
-        if in_bins:
+    if answers.settings["check"] and any(answer.realised for answer in answers):
+        if any(answer.signature for answer in answers):
             columns["off by"] = lambda answer: "" if answer.hamming is None else answer.hamming
         else:
             columns["realised"] = lambda answer: answer.realised
     rows = [(number, *(cell(answer) for cell in columns.values())) for number, answer in enumerate(answers, 1)]
-    hidden = _OTHER_SEARCH[str(answers.settings["search"])]
-    names = [name for name in (_MORE_SETTINGS if verbose else _SETTINGS) if name not in hidden]
-    shown = {name: answers.settings[name] for name in names if name in answers.settings}
-    short = all(len(answer.signature) <= _WHOLE_BITS for answer in answers)
+    short = all(len(answer.realised) <= _WHOLE_BITS for answer in answers)
     print_table(
-        f"{answers.relation} of: {answers.source}",
+        _title(answers),
         ("#", *columns),
         rows,
-        _order(answers) + settings_line({"system": answers.system, **shown}),
-        whole=("#", "score", "critic", *(("signature", "realised") if short else ())),
+        _order(answers) + _settings(answers, _SETTINGS),
+        whole=("#", "score", "critic", *(("realised",) if short else ())),
     )
+
+
+def _print_details(answers: AnswerSet) -> None:
+    """Two lines per answer: its text; its score, its signature and its bin."""
+    from rich.text import Text
+
+    console = open_console()
+    console.print(Text(_title(answers), style="italic"), end="\n\n")
+    for number, answer in enumerate(answers, 1):
+        console.print(Text(f"{number:3}  {answer.text}"))
+        line = Text(f"     {details_of(answer)}", style="dim")
+        short = len(answer.signature or answer.realised) <= _WHOLE_BITS
+        console.print(line, no_wrap=short, overflow="ellipsis" if short else "fold")
+    console.print(Text(f"\n{_order(answers)}{_settings(answers, _MORE_SETTINGS)}", style="dim"))
+
+
+def details_of(answer: Answer) -> str:
+    """A line with an answer's score, its signature and its bin."""
+    details = [f"{'score' if answer.plausibility is None else 'critic'} {figure_of(answer)}"]
+    details += [f"must contain {answer.constraint}"] if answer.constraint else []
+    details += [signature] if (signature := answer.signature or answer.realised) else []
+    details += [] if answer.hamming is None or not answer.signature else [f"off by {answer.hamming}"]
+    details += [f"bin of {answer.count} like: {answer.medoid}"] if answer.medoid else []
+    return " | ".join(details)
+
+
+def _title(answers: AnswerSet) -> str:
+    return f"{answers.relation} of: {shortened(answers.source)}"
+
+
+def _settings(answers: AnswerSet, names: Sequence[str]) -> str:
+    """The line of settings that played a part in the search."""
+    hidden = _OTHER_SEARCH[str(answers.settings["search"])]
+    shown = {name: answers.settings[name] for name in names if name in answers.settings and name not in hidden}
+    return settings_line({"system": answers.system, **shown})
 
 
 def _order(answers: AnswerSet) -> str:

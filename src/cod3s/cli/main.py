@@ -130,16 +130,26 @@ def main() -> None:
     # Libraries that call basicConfig themselves would otherwise mix their messages with ours.
     logging.basicConfig(level=logging.WARNING)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, because Python would report a broken pipe on its own at the end
     except BrokenPipeError:
-        # The reader of a pipe went away (`cod3s … | head`): not an error worth a message.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _leave_broken_pipe()
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):  # for which typer exits with 1
+            raise
+        _leave_broken_pipe()
     except Exception as error:
         if _debug:
             traceback.print_exc()
         _explain(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)
+
+
+def _leave_broken_pipe() -> None:
+    """The reader of a pipe has all that it wants (`cod3s … | head -1`): no error, and nothing more to print."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explain(error: Exception) -> None:

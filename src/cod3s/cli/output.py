@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cod3s.errors import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _FIGURE = re.compile(r"[-–]?[\d.,]*\*?( .*)?$")
 _PIPE_COLUMNS = 200
@@ -35,12 +38,10 @@ def print_table(
     If many columns do not fit without breaking words, they are stacked: a line per cell.
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    # rich reads COLUMNS; a file or a pipe without it is as wide as the table needs, within reason.
-    console = Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS)
+    console = open_console()
     table = Table(box=box.SIMPLE_HEAD)
     names, cells = list(columns), [[str(value) for value in row] for row in rows]
     if len(names) >= _MANY_COLUMNS and _narrowest(names, cells) > console.width:
@@ -54,6 +55,28 @@ def print_table(
     console.print(table)
     if caption:
         console.print(Text(caption, style="dim"))
+
+
+def on_terminal() -> bool:
+    """Whether stdout is a terminal, or is to be treated as one, which rich is told by TTY_COMPATIBLE=1."""
+    return sys.stdout.isatty() or os.environ.get("TTY_COMPATIBLE") == "1"
+
+
+def open_console() -> "Console":
+    """Stdout as rich prints to it; a file or a pipe without COLUMNS is as wide as a table needs, within reason."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPE_COLUMNS)
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """A text for a title or a message: its beginning, if it is longer than `most` characters."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} … ({len(text):,} characters)"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _narrowest(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:

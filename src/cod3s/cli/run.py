@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import cod3s
-from cod3s.cli.generate import announce_many
+from cod3s.cli.generate import announce_many, details_of
 from cod3s.cli.output import OPENING, live_text, say
 from cod3s.cli.parameters import BundleOption
 from cod3s.decode.config import MAX_K
@@ -22,6 +22,8 @@ _HELP = """\
 a sentence         get answers to it
 :RELATION          answer with this relation from now on, such as :cause
 :k N               write N answers
+:more              write other answers to the same sentence
+:verbose           also show each answer's score, signature and bin; again to stop
 :like SENTENCE     write in the bin of this sentence; :like alone goes back to inferred bins
 :help              show this
 :quit              leave (also Ctrl-D)"""
@@ -46,6 +48,10 @@ def run(
         try:
             if not conversation.hear(line.strip()):
                 return
+        except KeyboardInterrupt:  # stops the answer, not the conversation
+            if not sys.stdin.isatty():
+                raise
+            say("")
         except Cod3sError as error:  # a slip of the keyboard should not end the conversation
             say(error.message + (f" ({error.hint})" if error.hint else ""))
 
@@ -61,7 +67,12 @@ def _lines_for(conversation: "Conversation") -> Iterator[str]:
     say(f"type a sentence to get its {conversation.relation}s; :help lists the commands")
     with suppress(EOFError):
         while True:
-            yield input(f"{conversation.relation}> ")
+            try:
+                line = input(f"{conversation.relation}> ")
+            except KeyboardInterrupt:  # clears the line, as in a shell
+                say("")
+                continue
+            yield line
 
 
 @dataclass
@@ -72,12 +83,16 @@ class Conversation:
     relation: str
     k: int
     like: str = ""
+    verbose: bool = False
+    source: str = ""  # the last sentence, and the answers that it has had
+    shown: set[str] = field(default_factory=set)
 
     def hear(self, line: str) -> bool:
         """Act on a line; False if it ends the conversation."""
         if not line.startswith(":"):
             if line:
-                self._answer(line)
+                self.source, self.shown = line, set()
+                self._answer()
             return True
         command, _, rest = line[1:].partition(" ")
         match command:
@@ -90,21 +105,37 @@ class Conversation:
                 announce_many(self.k)
             case "like":
                 self.like = rest.strip()
+            case "more":
+                if not self.source:
+                    raise UsageError(":more needs a sentence before it", hint="type a sentence")
+                self._answer()
+            case "verbose":
+                self.verbose = not self.verbose
+                say(f"details are {'shown' if self.verbose else 'hidden'} from now on")
             case _:
                 self.generator.require_relation(command)
-                self.relation = command
+                self.relation, self.shown = command, set()
         return True
 
-    def _answer(self, source: str) -> None:
+    def _answer(self) -> None:
+        """Print k answers to the sentence; `:more` looks for as many again, and leaves out those already shown."""
         signatures = self.generator.signer.signatures([self.like]) if self.like else None
-        events = self.generator.stream(source, self.relation, self.k, signatures=signatures, stages=True)
+        before, number = set(self.shown), 0
+        k = min(MAX_K, len(before) + self.k)
+        events = self.generator.stream(self.source, self.relation, k, signatures=signatures, stages=True)
         for event in _with_stages_shown(events):
-            if isinstance(event, AnswerMade):
-                typer.echo(f"{event.place + 1:3}  {event.answer.text}")
+            if isinstance(event, AnswerMade) and event.answer.text not in before and number < self.k:
+                number += 1
+                self.shown.add(event.answer.text)
+                typer.echo(f"{len(self.shown):3}  {event.answer.text}")
+                if self.verbose:
+                    typer.echo(f"     {details_of(event.answer)}")
                 sys.stdout.flush()
             elif isinstance(event, AnswerSet):
                 for remark in event.remarks:
                     say(remark)
+        if before and not number:
+            say("there are no other answers" + (" in this bin; :like alone leaves it" if self.like else ""))
 
 
 def _count(text: str) -> int:

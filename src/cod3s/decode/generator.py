@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import overload
 
@@ -17,7 +18,7 @@ from cod3s.decode.systems import COD3S, CONSTRAINED, SIGNED_SENTENCES, System, f
 from cod3s.decode.two_stages import answer_in_two_stages
 from cod3s.decode.word_graph import open_word_graph, word_graph_path
 from cod3s.encode import Encoder
-from cod3s.errors import Cod3sError, SentenceError, UsageError
+from cod3s.errors import Cod3sError, MissingExtraError, SentenceError, UsageError
 from cod3s.models import AUTO, open_models
 from cod3s.records import Answer, AnswerMade, AnswerSet, Event, StageStarted
 from cod3s.signatures import load_code
@@ -42,7 +43,13 @@ def load(
     `cache` is how many hypotheses each model keeps (500 bytes each), which speeds up trying other settings on
     the same sources.
     """
-    return Generator(find_bundle(path), encoder=encoder, threads=threads, compute=compute, cache=cache)
+    folder = find_bundle(path)
+    if find_spec("ctranslate2") is None:
+        raise MissingExtraError(
+            "this needs 'ctranslate2', which is not installed",
+            hint=f"pip install 'cod3s[{'write' if path is None else 'engine'}]'",
+        )
+    return Generator(folder, encoder=encoder, threads=threads, compute=compute, cache=cache)
 
 
 class Generator:

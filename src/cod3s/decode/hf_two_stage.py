@@ -77,6 +77,10 @@ class TwoStage:
         )
         self._writer = RoleModel(engine, self._words, self._start)
 
+    def __repr__(self) -> str:
+        signing = "with" if self._signer else "without"
+        return f"TwoStage({type(self.model).__name__}, {self.tokens.bits} bits, {signing} a signer)"
+
     def target(self, signature: str, text: str) -> str:
         """What the model should learn to write: the signature's tokens, the separator, the sentence."""
         written = "".join(self._words.names[token] for token in self.tokens.split(signature))

@@ -30,7 +30,7 @@ def ctranslate2_specs() -> Any:
     if hide:
         sys.modules["torch"] = None  # type: ignore[assignment]
     try:
-        return require("ctranslate2.specs", "write")
+        return require("ctranslate2.specs", "engine")
     finally:
         if hide:
             del sys.modules["torch"]

@@ -79,7 +79,7 @@ def open_engine(kind: str, folder: str, **options: Any) -> Any:
     would then use, too.
     """
     _choose_instructions()
-    library = require("ctranslate2", "write")
+    library = require("ctranslate2", "engine")
     opened = getattr(library.models if kind == "Whisper" else library, kind)
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(opened, folder, **options).result()

@@ -59,7 +59,7 @@ def convert_causal(
     if family == "gpt_neox":  # by the names that the engine's converter expects
         model.config.rotary_pct = model.config.rope_parameters["partial_rotary_factor"]
         model.embed_out = model.lm_head
-    loader = getattr(require("ctranslate2.converters.transformers", "write"), _LOADERS[family])()
+    loader = getattr(require("ctranslate2.converters.transformers", "engine"), _LOADERS[family])()
     try:
         spec = loader.get_model_spec(model)
     except (AttributeError, KeyError, NotImplementedError, TypeError) as error:

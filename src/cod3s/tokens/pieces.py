@@ -42,7 +42,7 @@ def open_pieces(path: Path) -> Pieces:
 
 class _SentencePieces:
     def __init__(self, path: Path) -> None:
-        self._model = require("sentencepiece", "write").SentencePieceProcessor(model_file=str(path))
+        self._model = require("sentencepiece", "engine").SentencePieceProcessor(model_file=str(path))
         self.tokens: list[str] = [self._model.id_to_piece(n) for n in range(self._model.get_piece_size())]
 
     def encode(self, text: str) -> list[int]:

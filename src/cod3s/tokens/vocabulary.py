@@ -127,7 +127,7 @@ class Vocabulary:
 
 def train_pieces(sentences: Iterable[str], path: Path, size: int) -> None:
     """Learn `size` BPE pieces (cased, every character covered) and write the SentencePiece model to `path`."""
-    library = require("sentencepiece", "write")
+    library = require("sentencepiece", "engine")
     model = BytesIO()
     try:
         library.SentencePieceTrainer.train(
