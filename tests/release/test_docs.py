@@ -136,6 +136,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"\s+", "-", heading.strip()) for heading in headings}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("page", sorted(set(LINKED)), ids=name)
 def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     dead = []
@@ -149,6 +150,7 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     assert not dead
 
 
+@pytest.mark.smoke
 def test_headings_of_a_page_have_different_anchors() -> None:
     doubled = {
         name(page): heading
@@ -169,6 +171,7 @@ def test_the_index_leads_to_every_measurement(page: Path) -> None:
     assert f"(measured/{page.name})" in prose(ROOT / "docs" / "index.md")
 
 
+@pytest.mark.smoke
 def test_code_refers_only_to_pages_that_exist() -> None:
     sources = [
         path for room in ("src", "tests", "benchmarks", "recipes") for path in (ROOT / room).rglob("*.[mp][dy]")

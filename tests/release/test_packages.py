@@ -13,6 +13,7 @@ import pytest
 
 from conftest import ROOT, run_module
 
+pytestmark = pytest.mark.smoke
 KEPT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
 
 
@@ -65,7 +66,7 @@ def test_the_base_install_is_small_and_has_no_engine(base: Path, tmp_path: Path)
     assert "cod3s" in names
     assert not names & {"torch", "transformers", "ctranslate2", "sentencepiece", "cod3s-bundle"}
     packages = next((base.parent / "lib").glob("python*/site-packages"))
-    assert size(packages) - size(packages / "pip") < 180e6
+    assert size(packages) - size(packages / "pip") - size(packages / "setuptools") < 185e6
 
 
 def test_importing_is_light(base: Path, tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_the_base_install_signs_and_selects(base: Path, tmp_path: Path) -> None:
 
 MISSING = [
     (["generate", "effect", "it rained all day"], "write"),
-    (["sign", "It rained.", "--encoder", "fast"], "write"),
+    (["sign", "It rained.", "--encoder", "fast"], "encode"),
     (["sign", "It rained.", "--encoder", "sbert"], "encode"),
     (["sts", "sts.csv", "--encoder", "static"], "evaluate"),
     (["train", "corpus", "-o", "run"], "train"),
