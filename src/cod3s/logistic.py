@@ -29,3 +29,12 @@ def fit_logistic(design: Numbers, labels: Numbers, penalty: Numbers, shares: Num
         if np.abs(step).max() < _SMALL:
             break
     return weights
+
+
+def area_under_curve(probabilities: Numbers, labels: Numbers) -> float:
+    """The share of (right, wrong) couples that are in order; ties count half."""
+    right, wrong = np.sort(probabilities[labels == 1]), np.sort(probabilities[labels == 0])
+    if not len(right) or not len(wrong):
+        return float("nan")
+    below = np.searchsorted(wrong, right, side="left") + np.searchsorted(wrong, right, side="right")
+    return float(below.sum() / 2 / len(right) / len(wrong))

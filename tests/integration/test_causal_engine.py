@@ -93,7 +93,7 @@ def request(vocabulary: Vocabulary, role: str, source: str | None, *ids: int) ->
 
 def test_training_teaches_the_grammar(trained: Trained) -> None:
     figures = json.loads((trained.run / "shared" / "figures.json").read_text())
-    assert figures["sentence_text_loss"] < 4.5  # 600 pieces: 6.4 by guessing
+    assert figures["sentence_nats"] < 40  # of 600 pieces: about 6.4 per token by guessing
 
 
 def test_the_engine_scores_as_torch_does(trained: Trained, vocabulary: Vocabulary, engine: CausalEngine) -> None:
@@ -269,16 +269,16 @@ def test_a_bundle_can_be_trained_further(trained: Trained, tmp_path: Path) -> No
     )
     (before,) = (read_json(path) for path in trained.run.glob("*/figures.json"))
     (after,) = train(trained.corpus, tmp_path / "run", config).values()
-    for name in ("plain_text_loss", "sentence_text_loss", "sentence_signature_loss", "inverse_text_loss"):
-        assert after[name] == pytest.approx(before[name], abs=1e-3), name
+    for name in ("plain_nats", "sentence_nats", "sentence_signature_nats", "inverse_nats"):
+        assert after[name] == pytest.approx(before[name], abs=1e-2), name
     # What the model knows of words and tags stays if signatures are written differently, or mean other things.
     bundle = tmp_path / "bundle"
     shutil.copytree(trained.bundle, bundle)
     np.save(bundle / "code" / "hyperplanes.npy", -np.load(bundle / "code" / "hyperplanes.npy"))
     for number, change in enumerate(({"bits_per_token": 2}, {"init": str(bundle)})):
         (other,) = train(trained.corpus, tmp_path / f"other-{number}", config.with_values(**change)).values()
-        assert other["plain_text_loss"] == pytest.approx(before["plain_text_loss"], abs=0.1)
-        assert other["sentence_signature_loss"] > before["sentence_signature_loss"] + 0.1
+        assert other["plain_nats"] < before["plain_nats"] + 10  # new tokens compete with the known ones
+        assert other["sentence_signature_nats"] > before["sentence_signature_nats"] + 0.1
 
 
 def test_a_bundle_can_learn_another_relation(trained: Trained, tmp_path: Path) -> None:

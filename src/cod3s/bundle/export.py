@@ -99,7 +99,7 @@ def _facts(
 
 def _without_paths(config: dict[str, Any]) -> dict[str, Any]:
     """The config with the names of folders instead of their paths, which are private."""
-    folders = {name: Path(config.get(name, "")) for name in ("init", "start_run")}
+    folders = {name: Path(config.get(name, "")) for name in ("init", "start_run", "verdicts")}
     return {**config, **{name: folder.name for name, folder in folders.items() if folder.is_absolute()}}
 
 

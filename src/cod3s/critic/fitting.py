@@ -11,7 +11,7 @@ from cod3s.critic.examples import VERDICTS, LabelledPair
 from cod3s.critic.features import feature_rows
 from cod3s.critic.judge import Critic, Judge
 from cod3s.errors import Cod3sError
-from cod3s.logistic import Numbers, fit_logistic, logistic
+from cod3s.logistic import Numbers, area_under_curve, fit_logistic, logistic
 from cod3s.metrics.pair_scores import choice_credits
 from cod3s.models import BundleModels
 from cod3s.signatures.signer import Signer
@@ -158,12 +158,3 @@ def _reliability(probabilities: Numbers, labels: Numbers) -> list[tuple[float, f
         if chosen.any():
             rows.append((float(probabilities[chosen].mean()), float(labels[chosen].mean()), int(chosen.sum())))
     return rows
-
-
-def area_under_curve(probabilities: Numbers, labels: Numbers) -> float:
-    """The share of (right, wrong) couples that are in order; ties count half."""
-    right, wrong = np.sort(probabilities[labels == 1]), np.sort(probabilities[labels == 0])
-    if not len(right) or not len(wrong):
-        return float("nan")
-    below = np.searchsorted(wrong, right, side="left") + np.searchsorted(wrong, right, side="right")
-    return float(below.sum() / 2 / len(right) / len(wrong))

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from cod3s.encode import Vectors
 from cod3s.errors import Cod3sError, require
 from cod3s.io.disk import existing_file, read_json
-from cod3s.model.restore import restore_llama
 from cod3s.model.transformer import quiet_transformers
 from cod3s.tokens.vocabulary import END, PAD, UNKNOWN, SignatureTokens, Vocabulary
 
 Sketch = Callable[[Vectors], tuple[Vectors, Vectors]]
 """From the embeddings of pieces to those of bits (bits, width), and to the row that all of them are added to."""
+IGNORED = -100  # a label that is not learned
 _FREE_START = 0.02  # spread of what a signature token adds to the sum of its bits
 
 
@@ -50,7 +50,16 @@ class Adaptation:
 
     lora_rank: int = 32  # 0 trains all weights
     dropped_layers: tuple[int, ...] = ()
-    precision: str = "float32"  # of frozen weights; what is trained is always float32
+    precision: str = "float32"  # of products, and of frozen weights; what is trained is always kept in float32
+    gradient_checkpointing: bool = False  # less memory, a third more time
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What the loss counts beside the likelihood of what is written."""
+
+    verdict_weight: float = 0.0  # of the cross-entropy of verdicts
+    label_smoothing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,16 +74,15 @@ class Start:
 
 def open_start(folder: Path, vocabulary: Vocabulary) -> Start:
     """The pretrained model in a Hugging Face folder."""
-    base = _load(folder)
+    base = load_language_model(folder)
     return Start(base, _piece_rows(folder, base, vocabulary))
 
 
-def reopen_start(folder: Path, known: Vocabulary, *, same_signatures: bool) -> Start:
-    """A model that was trained here with the vocabulary `known`, from the engine's files in `folder`.
+def restart(base: Any, known: Vocabulary, *, same_signatures: bool) -> Start:
+    """A model that was trained here with the vocabulary `known`.
 
     What it has learned of signatures is only kept if the new ones are the same.
     """
-    base = restore_llama(folder)
     base.config.use_cache = False
     rows = base.get_input_embeddings().weight.detach().clone()
     pieces, tags, signature = rows.split([known.text_size, len(known.tags), len(known.signature.names())])
@@ -86,6 +94,7 @@ def build_causal(
     start: Start,
     vocabulary: Vocabulary,
     adaptation: Adaptation,
+    objective: Objective = Objective(),
     *,
     seed: int,
     tag_starts: Sequence[int | None],
@@ -93,10 +102,14 @@ def build_causal(
 ) -> Any:
     """The model ready to be trained on the vocabulary's tokens; a torch module.
 
-    Its forward takes `input_ids`, `attention_mask` and maybe `labels`, which are aligned with the inputs (not
-    shifted), and gives `logits`, or `loss` where there are labels. `sketch` gets the embeddings of the text
-    pieces and says how the bits of a signature start; without it, they start at random. `tag_starts` are the
-    pieces that new tags replace, whose embeddings they start from. What `start` has learned takes precedence.
+    Its forward takes packed rows (see `cod3s.train.packing`): `input_ids`, their `positions`, the visit and the
+    branch of each, and maybe `labels`, which are aligned with the inputs (not shifted), and `plausible`, the
+    probability that the next token is the verdict yes (-1 for no verdict). It gives `logits`, or `loss` where
+    there are labels.
+
+    `sketch` gets the embeddings of the text pieces and says how the bits of a signature start; without it, they
+    start at random. `tag_starts` are the pieces that new tags replace, whose embeddings they start from. What
+    `start` has learned takes precedence.
     """
     torch = require("torch", "train")
     torch.manual_seed(seed)
@@ -109,14 +122,27 @@ def build_causal(
         free = start.signature - signs @ bits
     else:
         bits, free = _new_signature_rows(torch, start.pieces, signs, sketch)
-    table = _token_table(torch, start.pieces, vocabulary.end, tags, signs, bits, free)
+    table = _token_table(
+        torch, start.pieces, vocabulary.end, tags, signs, bits, free, all_rows=not adaptation.lora_rank
+    )
     base.resize_token_embeddings(1)  # the table replaces it
+    if adaptation.gradient_checkpointing:
+        base.gradient_checkpointing_enable({"use_reentrant": False})
     if adaptation.lora_rank:
         base = _with_lora(base, adaptation)
-    return _signature_model(torch, base, table, vocabulary)
+    return _signature_model(torch, base, table, vocabulary, adaptation.precision, objective)
 
 
-def _load(folder: Path) -> Any:
+def branch_mask(visits: Any, branches: Any) -> Any:
+    """Which positions see which: a branch sees its trunk and itself, up to its own place: (rows, 1, to, from)."""
+    torch = require("torch", "train")
+    same_visit = visits[:, :, None] == visits[:, None, :]
+    visible = (branches[:, None, :] == 0) | (branches[:, :, None] == branches[:, None, :])
+    return (same_visit & visible & torch.ones_like(same_visit[0]).tril())[:, None]
+
+
+def load_language_model(folder: Path) -> Any:
+    """The causal language model in a Hugging Face folder, in float32."""
     transformers = quiet_transformers()
     family = read_json(existing_file(folder / "config.json")).get("model_type")
     if family not in _FAMILIES:
@@ -235,8 +261,10 @@ def _new_signature_rows(torch: Any, pieces: Any, signs: Any, sketch: Sketch | No
     return bits, centre + torch.randn(len(signs), width) * _FREE_START * spread
 
 
-def _token_table(torch: Any, pieces: Any, end: int, tags: Any, signs: Any, bits: Any, free: Any) -> Any:
-    """All rows of the vocabulary as one module: pieces are frozen but for the end token, the rest is trained.
+def _token_table(
+    torch: Any, pieces: Any, end: int, tags: Any, signs: Any, bits: Any, free: Any, *, all_rows: bool
+) -> Any:
+    """All rows of the vocabulary as one module; unless `all_rows` are trained, pieces are frozen but for the end.
 
     A signature token is the signed sum of its bits' vectors plus a free part: every example teaches every bit.
     """
@@ -244,7 +272,7 @@ def _token_table(torch: Any, pieces: Any, end: int, tags: Any, signs: Any, bits:
     class TokenTable(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.register_buffer("pieces", pieces.clone(), persistent=False)
+            self.pieces = torch.nn.Parameter(pieces.clone(), requires_grad=all_rows)
             self.register_buffer("signs", signs, persistent=False)
             self.end = torch.nn.Parameter(pieces[end].clone())
             self.tags, self.bits, self.free = (torch.nn.Parameter(rows.clone()) for rows in (tags, bits, free))
@@ -258,8 +286,11 @@ def _token_table(torch: Any, pieces: Any, end: int, tags: Any, signs: Any, bits:
     return TokenTable()
 
 
-def _signature_model(torch: Any, base: Any, table: Any, vocabulary: Vocabulary) -> Any:
+def _signature_model(
+    torch: Any, base: Any, table: Any, vocabulary: Vocabulary, precision: str, objective: Objective
+) -> Any:
     output = quiet_transformers().modeling_outputs.CausalLMOutput
+    verdicts = list(vocabulary.verdicts) if objective.verdict_weight else []
 
     class SignatureModel(torch.nn.Module):  # type: ignore[misc]
         """A language model with its token table."""
@@ -275,18 +306,41 @@ def _signature_model(torch: Any, base: Any, table: Any, vocabulary: Vocabulary) 
         def device(self) -> Any:
             return self.table.end.device
 
-        def forward(self, input_ids: Any, attention_mask: Any, labels: Any = None, **_: Any) -> Any:
+        def forward(
+            self,
+            input_ids: Any,
+            positions: Any,
+            visits: Any,
+            branches: Any,
+            labels: Any = None,
+            plausible: Any = None,
+        ) -> Any:
             rows = self.table()
             inputs = torch.nn.functional.embedding(input_ids, rows)
             decoder = self._decoder[0]
             dtype = next(decoder.parameters()).dtype
-            with torch.autocast(self.device.type, dtype, enabled=dtype == torch.bfloat16):
-                states = decoder(inputs_embeds=inputs.to(dtype), attention_mask=attention_mask).last_hidden_state
-            if labels is None:
-                return output(logits=states.float() @ rows.T)
-            taught = labels != -100
-            logits = states[taught] @ rows.T.to(dtype)
-            return output(loss=torch.nn.functional.cross_entropy(logits.float(), labels[taught]))
+            unseen = torch.zeros(
+                visits.shape[0], 1, visits.shape[1], visits.shape[1], dtype=dtype, device=self.device
+            )
+            mask = unseen.masked_fill_(~branch_mask(visits, branches), torch.finfo(dtype).min)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                states = decoder(
+                    inputs_embeds=inputs.to(dtype), attention_mask=mask, position_ids=positions
+                ).last_hidden_state
+                if labels is None:
+                    return output(logits=(states @ rows.T.to(states.dtype)).float())
+                taught = labels != IGNORED
+                logits = states[taught] @ rows.T.to(states.dtype)
+                loss = torch.nn.functional.cross_entropy(
+                    logits.float(), labels[taught], label_smoothing=objective.label_smoothing, reduction="sum"
+                ) / max(1, len(logits))
+                if verdicts:
+                    judged = plausible >= 0
+                    logits = states[judged] @ rows.T.to(states.dtype)
+                    log_probs = logits.float().log_softmax(-1)[:, verdicts]  # (judged, yes and no)
+                    wanted = torch.stack([plausible[judged], 1 - plausible[judged]], dim=-1)
+                    loss = loss - objective.verdict_weight * (wanted * log_probs).sum() / max(1, len(wanted))
+            return output(loss=loss)
 
         def state_dict(self, *arguments: Any, **options: Any) -> dict[str, Any]:
             """What is trained; the rest is as the pretrained model has it."""

@@ -25,7 +25,7 @@ SHAPES = {
     "paper": Shape(encoder_layers=6, decoder_layers=6, width=512, feed_forward=1024, heads=4, pieces=10_000),
     "small": Shape(encoder_layers=3, decoder_layers=3, width=256, feed_forward=1024, heads=4, pieces=8_000),
     # What --init names: a Hugging Face causal language model.
-    "causal": Shape(pieces=10_000, causal=True),
+    "causal": Shape(pieces=12_288, causal=True),
     # Seconds on any machine, for tests.
     "tiny": Shape(encoder_layers=1, decoder_layers=1, width=64, feed_forward=128, heads=2, pieces=400),
 }

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 from cod3s.errors import UsageError
-from cod3s.model.roles import ROLES
+from cod3s.model.roles import ROLES, VERDICT
 from cod3s.model.shape import SHAPES
 from cod3s.options import check_options, find_name, option, seed_option, with_values
 
@@ -30,8 +30,8 @@ class TrainConfig:
     )
     init: str = _model(
         DEFAULT_INIT,
-        "Start from a causal language model: a bundle of one (`default` is the one in the package), or a Hugging "
-        "Face folder of the Llama, Mistral, Qwen, Gemma, GPT-2 or GPT-NeoX family.",
+        "The causal language model to start from: a bundle of one (`default` is the one in the package), or a "
+        "Hugging Face folder of the Llama, Mistral, Qwen, Gemma, GPT-2 or GPT-NeoX family.",
     )
     lora_rank: int = _model(
         32, "Causal models: train LoRA adapters of this rank; 0 trains all weights.", least=0, most=1024
@@ -41,22 +41,38 @@ class TrainConfig:
     )
     precision: Literal["float32", "bfloat16"] = _model(
         "bfloat16",
-        "Causal models: how LoRA keeps the frozen weights; bfloat16 is faster if the processor supports it.",
+        "Causal models: how products are computed and frozen weights kept; bfloat16 is faster if the processor "
+        "supports it. Weights that are trained are kept in float32.",
     )
-    hidden: float = _data(
-        0.1, "The share of pairs that the model also learns without seeing their source.", least=0, most=1
+    gradient_checkpointing: bool = _model(
+        False, "Causal models: compute states again instead of keeping them: less memory, a third more time."
     )
-    start_run: str = _model("", "Start from the weights and pieces of a run with the same shape, roles and bits.")
+    start_run: str = _model("", "Start from the weights and pieces of another run, instead of --init.")
     layout: Literal["shared", "separate"] = _model(
         "shared", "One model for all roles, with a tag that says which one to play, or one per role and relation."
     )
     roles: tuple[str, ...] = _data(
         # A model that plays `sentence` also plays `signature`, which is the beginning of what it writes.
         ("plain", "sentence", "inverse"),
-        "The roles to learn, of plain, signature, sentence and inverse, each optionally followed by the share of "
-        "the pairs that it sees per epoch: plain:0.5,sentence.",
+        "The roles to learn, of plain, signature, sentence, inverse and verdict, each optionally followed by the "
+        "share of the pairs that it sees per epoch: plain:0.5,sentence. Causal models learn the verdict on what "
+        "plain writes, and on wrong answers that are made for a share of the pairs.",
     )
     shares: tuple[float, ...] = (0.3, 1.0, 0.12)  # in the order of roles, as --roles gives them; 1 each if empty
+    hidden: float = _data(
+        0.1, "The share of pairs that the model also learns without seeing their source.", least=0, most=1
+    )
+    backward: float = _data(
+        0.0,
+        "The share of pairs that plain also learns in the other direction: as pairs of the inverse relation.",
+        least=0,
+        most=1,
+    )
+    verdicts: str = _data(
+        "",
+        "For the role verdict: a table of answers that were read, with the columns source, relation, target and "
+        "plausible (yes, partly or no). If it has a column split, the model learns from train only.",
+    )
     corpora: dict[str, float] = _data(  # noqa: RUF009 - makes a field
         dict, "The share of each corpus that an epoch sees, 1 if not named: blogs:0.5,essays:0."
     )
@@ -70,8 +86,13 @@ class TrainConfig:
         True, "Causal models: new signature tokens start from their hyperplanes, not at random."
     )
     learning_rate: float = _learning(8e-4, "The peak learning rate.", least=1e-12, most=10)
-    schedule: Literal["inverse_sqrt", "linear"] = _learning(
-        "linear", "How the rate falls: slowly as in the paper, or linearly to zero at the last step."
+    schedule: Literal["inverse_sqrt", "linear", "stable"] = _learning(
+        "linear",
+        "How the rate falls: slowly as in the paper; linearly to zero at the last step; or stable until the last "
+        "part of the run (--decay), so that the run can be continued from there with more steps.",
+    )
+    decay: float = _learning(
+        0.25, "With --schedule stable, the share of the steps in which the rate falls.", least=0.01, most=1
     )
     warmup_steps: int = _learning(
         150,
@@ -82,11 +103,19 @@ class TrainConfig:
     label_smoothing: float = _learning(
         0.0, "Share of the probability that is spread over all tokens.", least=0, most=0.99
     )
+    beta2: float = _learning(0.98, "How slowly AdamW forgets the size of gradients.", least=0.5, most=0.9999)
+    weight_decay: float = _learning(0.0, "How much AdamW shrinks weights.", least=0, most=1)
+    verdict_weight: float = _learning(
+        0.25, "How much the loss counts verdicts, against 1 for text.", least=0, most=100
+    )
     clip: float = _learning(
         1.0, "The maximum length of a gradient; longer ones are scaled down.", least=1e-6, most=10**6
     )
     batch_tokens: int = _learning(
         1024, "Tokens per step and process: of both sides, with padding.", least=1, most=10**9
+    )
+    row_tokens: int = _learning(
+        256, "Causal models: tokens of a row, into which pairs are packed.", least=192, most=10**6
     )
     accumulate: int = _learning(
         1, "Batches per step: more make a step larger without more memory.", least=1, most=10**6
@@ -119,14 +148,22 @@ class TrainConfig:
     def __post_init__(self) -> None:
         check_options(self)
         for role in self.roles:
-            find_name("role", role, ROLES)
-        if SHAPES[self.shape].causal != bool(self.init):
+            find_name("role", role, (*ROLES, VERDICT))
+        causal = SHAPES[self.shape].causal
+        if causal != bool(self.init):
             raise UsageError(
                 f"the shape {self.shape!r} and the pretrained model {self.init!r} do not go together",
                 hint="give --init MODEL with no preset or with --preset causal",
             )
+        if VERDICT in self.roles and not (causal and "plain" in self.roles and self.layout == "shared"):
+            raise UsageError(
+                "only one causal model for all roles, plain among them, can learn verdicts",
+                hint="leave out the role verdict, or choose --preset causal with --layout shared",
+            )
+        if self.verdicts and VERDICT not in self.roles:
+            raise UsageError("the role verdict is not among --roles", hint="add it, or leave out --verdicts")
         if not self.roles:
-            raise UsageError("a run needs at least one role", hint=f"choose from {', '.join(ROLES)}")
+            raise UsageError("a run needs at least one role", hint=f"choose from {', '.join((*ROLES, VERDICT))}")
         if self.shares and (
             len(self.shares) != len(self.roles) or not all(0 < share <= 1 for share in self.shares)
         ):
@@ -137,11 +174,6 @@ class TrainConfig:
         for name, share in self.corpora.items():
             if not 0 <= share <= 1:
                 raise UsageError(f"the share of the corpus {name!r} is {share}", hint="give it from 0 to 1")
-        if self.start_run and self.init:
-            raise UsageError(
-                "a run starts from a pretrained model or from another run, not from both",
-                hint="name the preset of that run, such as --preset small",
-            )
 
     def share(self, role: str) -> float:
         """The share of the pairs that `role` sees in an epoch."""
@@ -176,15 +208,20 @@ _SEQ2SEQ = TrainConfig(
 PRESETS = {
     # A causal language model, adapted by LoRA: the one in the package, or the one that --init names.
     "causal": TrainConfig(),
-    # How the bundle in the package began: SmolLM2-135M (--init names its folder), most of one epoch of 83,000
-    # pairs, some 80 minutes of two cores.
+    # How the bundle in the package is trained: all weights of SmolLM2-135M-Instruct (--init names its folder) on
+    # dataset/. An epoch shows about half of the targets of each source behind their signatures.
     "default": TrainConfig(
         init="smollm2",
-        shares=(0.12, 0.9, 0.04),
-        hidden=0.06,
-        epochs=1,
-        max_steps=1450,
+        lora_rank=0,
+        roles=("plain", "sentence", "inverse", VERDICT),
+        shares=(0.12, 0.5, 0.005, 0.12),
+        hidden=0.006,
+        backward=0.008,
+        learning_rate=2e-4,
+        schedule="stable",
         warmup_steps=100,
+        beta2=0.97,
+        weight_decay=0.05,
         evaluate_every=250,
         validate_pairs=100,
     ),

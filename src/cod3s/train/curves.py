@@ -46,15 +46,15 @@ class Log:
 
 
 def plot_curves(log: Log, path: Path, title: str) -> None:
-    """A PNG with the losses above and the bit accuracies below."""
+    """A PNG with the losses above; below, the shares of bits and of verdicts that are right."""
     figure = require("matplotlib.figure", "train").Figure(figsize=(8, 7), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     for name, points in sorted(log.series().items()):
-        axes = below if name.endswith("bit_accuracy") else above
+        axes = below if name.endswith(("bit_accuracy", "auc")) else above
         if name == "loss" or name.startswith("eval_"):
             axes.plot(*zip(*points, strict=True), marker="." if name != "loss" else "", label=name)
-    above.set(ylabel="nats per token", title=title)
-    below.set(ylabel="share of bits right", xlabel="step")
+    above.set(ylabel="nats: loss per token, others per sentence", title=title)
+    below.set(ylabel="bits right, area under the curve", xlabel="step")
     for axes in (above, below):
         axes.grid(alpha=0.3)
         if axes.lines:

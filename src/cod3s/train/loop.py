@@ -8,6 +8,7 @@ from typing import Any
 
 from cod3s.errors import Cod3sError, require
 from cod3s.io.disk import read_json
+from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import quiet_transformers
 from cod3s.train.batches import TensorBatches
 from cod3s.train.config import TrainConfig
@@ -42,7 +43,8 @@ def fit(
     transformers = quiet_transformers()
     log = Log(folder / "log.csv")
     pairs_per_step = pairs_per_batch * config.accumulate * _processes()
-    arguments = _arguments(transformers, config, folder, len(train))
+    steps = _steps(config, len(train))
+    arguments = _arguments(transformers, config, folder, steps)
     trainer = _trainer_class(transformers, check)(
         model=model,
         args=arguments,
@@ -98,9 +100,25 @@ def _is_over(state: Any, config: TrainConfig) -> bool:
     return bool(state.global_step >= state.max_steps or tries >= config.patience)
 
 
-def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: int) -> Any:
+def _steps(config: TrainConfig, batches: int) -> int:
     steps = max(1, batches // (config.accumulate * _processes()))
-    steps = min(steps, config.max_steps or steps)
+    return min(steps, config.max_steps or steps)
+
+
+def _decay_steps(config: TrainConfig, steps: int) -> int:
+    """The steps at the end in which the rate of a stable schedule falls."""
+    return max(1, round(config.decay * steps))
+
+
+def _arguments(transformers: Any, config: TrainConfig, folder: Path, steps: int) -> Any:
+    schedules: dict[str, tuple[str, dict[str, Any]]] = {
+        "stable": (
+            "warmup_stable_decay",
+            {"num_decay_steps": _decay_steps(config, steps), "decay_type": "linear", "min_lr_ratio": 0.0},
+        )
+    }
+    schedule, details = schedules.get(config.schedule, (config.schedule, {}))
+    short = config.schedule != "inverse_sqrt"
     return transformers.TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
@@ -108,14 +126,16 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, batches: in
         max_steps=steps,
         gradient_accumulation_steps=config.accumulate,
         learning_rate=config.learning_rate,
-        lr_scheduler_type=config.schedule,
-        warmup_steps=min(config.warmup_steps, steps // 10) if config.schedule == "linear" else config.warmup_steps,
+        lr_scheduler_type=schedule,
+        lr_scheduler_kwargs=details,
+        warmup_steps=min(config.warmup_steps, steps // 10) if short else config.warmup_steps,
         adam_beta1=0.9,
-        adam_beta2=0.98,
+        adam_beta2=config.beta2,
         optim="adamw_torch_fused",
-        weight_decay=0.0,
+        weight_decay=config.weight_decay,
         max_grad_norm=config.clip,
-        label_smoothing_factor=config.label_smoothing,
+        # A causal model smooths its labels itself.
+        label_smoothing_factor=0.0 if SHAPES[config.shape].causal else config.label_smoothing,
         eval_strategy="steps",
         eval_steps=config.evaluate_every,
         save_steps=config.evaluate_every,

@@ -1,7 +1,9 @@
 """Hold the pairs of a corpus as token ids, at a few dozen bytes per pair."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from cod3s.text import for_modelling
 from cod3s.tokens.vocabulary import Vocabulary
 
 Ids = npt.NDArray[np.int32]
+Keys = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class Rows:
     def first(self, number: int | None) -> "Rows":
         """The first `number` rows; all of them for None."""
         return Rows(*(getattr(self, field.name)[:number] for field in fields(self)))
+
+    def reversed(self) -> "Rows":
+        """The same pairs, read the other way."""
+        return Rows(self.target, self.source, self.source_signature, self.signature, self.corpus)
 
 
 def read_rows(corpus: Path, relation: str, split: str) -> Rows:
@@ -53,8 +60,8 @@ class Ragged:
                 yield from row
 
         self._flat = np.fromiter(flat(), np.int32)
-        self._ends = np.cumsum(np.array(lengths, np.int64))
         self.lengths: Ids = np.array(lengths, np.int32)
+        self._ends = np.cumsum(self.lengths, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -63,6 +70,17 @@ class Ragged:
         end = int(self._ends[row])
         ids: list[int] = self._flat[end - int(self.lengths[row]) : end].tolist()
         return ids
+
+    def take(self, rows: npt.NDArray[np.intp]) -> "Ragged":
+        """These rows, in this order, of the same ids."""
+        taken = copy(self)
+        taken.lengths, taken._ends = self.lengths[rows], self._ends[rows]
+        return taken
+
+
+def text_keys(texts: Iterable[str]) -> Keys:
+    """A number for each text; no two different texts of a corpus have the same."""
+    return np.frombuffer(b"".join(blake2b(text.encode(), digest_size=8).digest() for text in texts), np.uint64)
 
 
 class PairTable:
@@ -86,6 +104,7 @@ class PairTable:
         self.target = Ragged(map(vocabulary.encode_text, rows.target))
         self.signature = Ragged(map(vocabulary.encode_signature, rows.signature))
         self.source_signature = Ragged(map(vocabulary.encode_signature, rows.source_signature))
+        self.sources: Keys = text_keys(rows.source)
         room = positions - 1 - len(vocabulary.signature.groups)
         fits = np.maximum(self.source.lengths, self.target.lengths) <= room
         self.too_long = int(np.count_nonzero(~fits))

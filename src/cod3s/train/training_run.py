@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -13,15 +13,14 @@ from cod3s.corpus.manifest import Manifest, load_manifest, why_empty
 from cod3s.errors import Cod3sError, UsageError, did_you_mean, require
 from cod3s.io.disk import read_json, replaced_folder, write_json
 from cod3s.io.lock import sole_writer
-from cod3s.model.reader import Reader, open_reader
-from cod3s.model.roles import all_tags
+from cod3s.model.reader import open_reader
+from cod3s.model.roles import VERDICT, all_tags
 from cod3s.model.shape import SHAPES
 from cod3s.signatures import load_code
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
-from cod3s.train.batches import TensorBatches, example_batches, padding_share
+from cod3s.train.batches import TensorBatches, example_batches
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
-from cod3s.train.lessons import Examples, lesson
 from cod3s.train.loop import Report, fit
 from cod3s.train.pairs import PairTable, Rows, read_rows
 from cod3s.train.run_folder import (
@@ -34,7 +33,9 @@ from cod3s.train.run_folder import (
     write_pieces,
 )
 from cod3s.train.starting_model import StartingModel
+from cod3s.train.tasks import Examples, Task, role_task
 from cod3s.train.validate import majority_bit_accuracy, validate
+from cod3s.train.verdicts import read_verdicts, verdict_task, wrong_tasks
 
 Splits = Mapping[str, Mapping[str, Rows]]
 """The rows by split and relation."""
@@ -118,6 +119,7 @@ class _Run:
         readers = {
             name: open_reader(self._shape, self._vocabulary, template) for name, template in templates.items()
         }
+        self._readers = readers
         self._reader = next(iter(readers.values()))  # what an empty source is does not depend on relations
         self._start = StartingModel(
             config,
@@ -128,17 +130,27 @@ class _Run:
             [text for part in rows["train"].values() for text in part.target],
         )
         self._tables = {
-            "train": self._encode(rows["train"], readers, config.corpora),
-            "dev": self._encode(rows["dev"], readers, {}),
+            "train": self._encode(rows["train"], config.corpora),
+            "dev": self._encode(rows["dev"], {}),
         }
+        backward = {
+            inverse: rows["train"][relation].reversed()
+            for relation, inverse in self._inverses.items()
+            if config.backward and inverse in readers
+        }
+        self._backward = self._encode(backward, config.corpora)
 
     def __call__(self, member: Member, seconds: float | None, resume: bool, report: Report) -> dict[str, float]:
         folder = self._output / member.name
         if resume and (folder / FINISHED).exists():
             figures: dict[str, float] = read_json(folder / "figures.json")
             return figures
-        batches = self._batches(member, "train", member.roles, self._config.epochs)
-        held_out = {role: self._batches(member, "dev", (role,), 1) for role in member.roles}
+        batches = self._batches(member, "train", self._train_tasks(member), self._config.epochs)
+        held_out = {
+            name: self._batches(member, "dev", tasks, 1)
+            for name, tasks in self._dev_tasks(member).items()
+            if tasks
+        }
         tables = [self._tables["train"][relation] for relation in member.relations]
         model = self._start.build(member.name)
         figures, finished = fit(
@@ -154,7 +166,7 @@ class _Run:
             # An epoch sees a pair in each role (or a share of them); all of these together count as one pair.
             pairs_per_batch=sum(map(len, tables)) / batches.per_epoch,
         )
-        figures["padding"] = padding_share(batches, self._vocabulary.pad)
+        figures["padding"] = batches.padding_share()
         if too_long := sum(table.too_long for table in tables):
             figures["pairs_too_long"] = float(too_long)
         figures["majority_bit_accuracy"] = mean(
@@ -174,31 +186,79 @@ class _Run:
         plot_curves(Log(folder / "log.csv"), folder / "curves.png", f"{member.name}, {self._config.shape}")
         write_json(folder / "figures.json", figures)
 
-    def _batches(self, member: Member, split: str, roles: Sequence[str], epochs: int) -> TensorBatches:
-        tables, config = self._tables[split], self._config
-        played = [(relation, role) for relation in member.relations for role in roles]
-        lessons = [
-            lesson(relation, role, tables, self._inverses, config.share(role) if split == "train" else 1.0)
-            for relation, role in played
-        ]
-        if split == "train" and config.hidden:
-            lessons += [
-                lesson(relation, role, tables, self._inverses, config.hidden, hidden=True)
-                for relation, role in played
-                if role in ("plain", "sentence")
+    def _train_tasks(self, member: Member) -> list[Task]:
+        """What the model of a member learns from the pairs of train, each with its share."""
+        config, tables = self._config, self._tables["train"]
+        judges = VERDICT in member.roles
+        tasks = []
+        for relation in member.relations:
+            for role in member.roles:
+                share = config.share(role)
+                if role == VERDICT:
+                    tasks += wrong_tasks(relation, tables, self._inverses, share, config.seed)
+                    continue
+                judged = judges and role == "plain"
+                tasks.append(role_task(relation, role, tables, self._inverses, share, judged=judged))
+                if config.hidden and role in ("plain", "sentence"):
+                    tasks.append(role_task(relation, role, tables, self._inverses, config.hidden, hidden=True))
+            if "plain" in member.roles and relation in self._backward:
+                tasks.append(role_task(relation, "plain", self._backward, {}, config.backward))
+        return tasks + self._read_verdicts(member, "train")
+
+    def _dev_tasks(self, member: Member) -> dict[str, list[Task]]:
+        """What is measured on the pairs of dev, by the name of its figures."""
+        tables = self._tables["dev"]
+        tasks: dict[str, list[Task]] = {
+            role: [role_task(relation, role, tables, self._inverses) for relation in member.relations]
+            for role in member.roles
+            if role != VERDICT
+        }
+        if VERDICT in member.roles:
+            tasks["verdict"] = [
+                task
+                for relation in member.relations
+                for task in (
+                    replace(role_task(relation, "plain", tables, self._inverses, judged=True), learned=False),
+                    *wrong_tasks(relation, tables, self._inverses, 1.0, self._config.seed),
+                )
             ]
-        examples = Examples(lessons, self._vocabulary, self._reader.nothing)
+            tasks["read_verdict"] = self._read_verdicts(member, "dev")
+        return tasks
+
+    def _read_verdicts(self, member: Member, split: str) -> list[Task]:
+        if not self._config.verdicts:
+            return []
+        by_relation = read_verdicts(Path(self._config.verdicts), split)
+        if split == "train" and not by_relation.keys() & {*member.relations}:
+            raise UsageError(
+                f"{self._config.verdicts} has no verdict of train on {', '.join(member.relations)}",
+                hint="check its columns split and relation, or leave out --verdicts",
+            )
+        return [
+            verdict_task(
+                relation,
+                by_relation[relation],
+                self._readers[relation],
+                self._vocabulary,
+                self._shape.max_tokens,
+            )
+            for relation in member.relations
+            if relation in by_relation
+        ]
+
+    def _batches(self, member: Member, split: str, tasks: Sequence[Task], epochs: int) -> TensorBatches:
+        examples = Examples(tasks, self._vocabulary, self._reader.nothing)
         if not len(examples):
             reason, remedy = why_empty(self._manifest, member.relations[0], split)
             raise Cod3sError(f"the corpus has no {split} pairs: {reason}", hint=remedy)
-        return example_batches(examples, config, epochs, reader=self._reader, pad=self._vocabulary.pad)
+        return example_batches(examples, self._config, epochs, reader=self._reader, pad=self._vocabulary.pad)
 
-    def _encode(
-        self, rows: Mapping[str, Rows], readers: Mapping[str, Reader], corpora: Mapping[str, float]
-    ) -> dict[str, PairTable]:
+    def _encode(self, rows: Mapping[str, Rows], corpora: Mapping[str, float]) -> dict[str, PairTable]:
         """The pairs of each relation as token ids."""
         tables = {
-            relation: PairTable(part, self._vocabulary, readers[relation].read, corpora, self._shape.max_tokens)
+            relation: PairTable(
+                part, self._vocabulary, self._readers[relation].read, corpora, self._shape.max_tokens
+            )
             for relation, part in rows.items()
         }
         for relation, table in tables.items():

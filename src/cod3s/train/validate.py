@@ -1,7 +1,4 @@
-"""Measure how well a model has learned each role, on held-out pairs and without label smoothing.
-
-Losses are in nats per token, with text and signature apart.
-"""
+"""Measure how well a model has learned each role, on held-out pairs and without label smoothing."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,26 +7,37 @@ from typing import Any
 import numpy as np
 
 from cod3s.errors import require
+from cod3s.logistic import area_under_curve
+from cod3s.model.causal import IGNORED
 from cod3s.signatures import from_text
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 from cod3s.train.batches import TensorBatches
-from cod3s.train.lessons import IGNORED
 
 
 def validate(model: Any, held_out: dict[str, TensorBatches], vocabulary: Vocabulary) -> dict[str, float]:
-    """`ROLE_text_loss`, `ROLE_signature_loss`, `ROLE_bit_accuracy` where they apply, and `loss`, the mean of all.
+    """The figures of each name in `held_out`, and `loss`, the mean in nats over all tokens that are written.
 
-    Bits are judged token by token, given the true tokens before: the likeliest signature token counts.
-    `loss` is the mean over all tokens that the roles write.
+    `plain_nats` is the mean over sentences of what the text costs, the end included; `sentence_nats` is the same
+    behind the true signature, which costs `sentence_signature_nats`. Bits (`sentence_bit_accuracy`) are judged
+    token by token, given the true tokens before: the likeliest signature token counts. `verdict_auc` is the area
+    under the curve of the verdicts on right and wrong answers, `read_verdict_auc` on answers that were read.
     """
-    counts = _Counts(vocabulary)
+    torch = require("torch", "train")
+    figures: dict[str, float] = {}
+    total = tokens = 0.0
     with not_learning(model):
-        for role, batches in held_out.items():
+        for name, batches in held_out.items():
+            counts = _Counts(vocabulary)
             for number in range(len(batches)):
-                batch = {name: tensor.to(model.device) for name, tensor in batches[number].items()}
-                labels = batch.pop("labels")
-                counts.add(role, model(**batch).logits, labels)
-    return counts.figures()
+                batch = {part: tensor.to(model.device) for part, tensor in batches[number].items()}
+                labels, plausible = batch.pop("labels"), batch.pop("plausible", None)
+                logits = model(**batch).logits
+                counts.add_text(torch, logits, labels)
+                if plausible is not None:
+                    counts.add_verdicts(logits[plausible >= 0], plausible[plausible >= 0])
+            figures |= {f"{name}_{figure}": value for figure, value in counts.figures().items()}
+            total, tokens = total + counts.nats, tokens + counts.tokens
+    return {"loss": total / max(1.0, tokens), **figures}
 
 
 @contextmanager
@@ -49,34 +57,48 @@ def majority_bit_accuracy(train: Sequence[str], held_out: Sequence[str]) -> floa
 
 
 class _Counts:
-    """Sums over batches."""
+    """Sums over the batches of a role."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._first = vocabulary.first_signature
+        self._words = vocabulary
         self._bits = [SignatureTokens.bits_of(token) for token in vocabulary.signature.names()]
-        self._sums: dict[str, list[float]] = {}
+        self.nats = self.tokens = 0.0
+        self._text = self._signature = 0.0  # nats
+        self._texts = self._signatures = self._sentences = self._right = 0
+        self._verdicts: list[float] = []
+        self._plausible: list[float] = []
 
-    def add(self, role: str, logits: Any, labels: Any) -> None:
-        torch = require("torch", "train")
-        loss = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
-        ).view(labels.shape)
-        signature = labels >= self._first
-        text = (labels != IGNORED) & ~signature
-        self._sum(f"{role}_text_loss", loss[text].sum(), text.sum())
-        self._sum(f"{role}_signature_loss", loss[signature].sum(), signature.sum())
-        true = labels[signature] - self._first
-        guessed = logits[signature][:, self._first :].argmax(dim=-1)
-        pairs = [(self._bits[a], self._bits[b]) for a, b in zip(guessed.tolist(), true.tolist(), strict=True)]
-        right = sum(x == y for a, b in pairs for x, y in zip(a, b, strict=False))
-        self._sum(f"{role}_bit_accuracy", right, sum(len(b) for _, b in pairs))
+    def add_text(self, torch: Any, logits: Any, labels: Any) -> None:
+        first = self._words.first_signature
+        taught = labels != IGNORED
+        logits, labels = logits[taught], labels[taught]
+        nats = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+        signature = labels >= first
+        self.nats += float(nats.sum())
+        self.tokens += len(labels)
+        self._text += float(nats[~signature].sum())
+        self._signature += float(nats[signature].sum())
+        self._sentences += int((labels == self._words.end).sum())
+        self._texts += int((~signature & (labels != self._words.end)).sum())
+        true = labels[signature] - first
+        guessed = logits[signature][:, first:].argmax(dim=-1)
+        for a, b in zip(guessed.tolist(), true.tolist(), strict=True):
+            self._right += sum(x == y for x, y in zip(self._bits[a], self._bits[b], strict=False))
+            self._signatures += len(self._bits[b])
+
+    def add_verdicts(self, logits: Any, plausible: Any) -> None:
+        yes, no = self._words.verdicts
+        self._verdicts += (logits[:, yes] - logits[:, no]).tolist()
+        self._plausible += plausible.tolist()
 
     def figures(self) -> dict[str, float]:
-        means = {name: value / count for name, (value, count) in self._sums.items() if count}
-        losses = [sums for name, sums in self._sums.items() if name.endswith("_loss")]
-        return {"loss": sum(value for value, _ in losses) / sum(count for _, count in losses), **means}
-
-    def _sum(self, name: str, value: Any, count: Any) -> None:
-        sums = self._sums.setdefault(name, [0.0, 0.0])
-        sums[0] += float(value)
-        sums[1] += float(count)
+        figures = {}
+        if self._texts:
+            figures["nats"] = self._text / self._sentences
+        if self._signatures:
+            figures["signature_nats"] = self._signature / self._sentences
+            figures["bit_accuracy"] = self._right / self._signatures
+        labels = np.array(self._plausible) > 0.5
+        if labels.any() and not labels.all():
+            figures["auc"] = area_under_curve(np.array(self._verdicts), labels.astype(np.float64))
+        return figures

@@ -22,21 +22,7 @@ EVENTS = {
     "broke a front tooth": ("saw the dentist", "ate only soup"),
 }
 JOBS = ["baker", "nurse", "guard", "pilot", "clerk", "farmer", "singer", "judge", "waiter", "plumber", "gardener"]
-KINDS = [
-    "old",
-    "young",
-    "tired",
-    "happy",
-    "quiet",
-    "tall",
-    "clever",
-    "lazy",
-    "proud",
-    "shy",
-    "brave",
-    "busy",
-    "gentle",
-]
+KINDS = ["old", "young", "tired", "happy", "quiet", "tall", "clever", "lazy", "proud", "shy", "brave", "gentle"]
 FREE = [f"the {kind} {job}" for kind in KINDS for job in JOBS]
 
 
@@ -66,5 +52,8 @@ def test_a_tiny_model_learns_signatures_and_effects(tmp_path: Path) -> None:
     export(tmp_path / "run", tmp_path / "bundle", quantization="float32")
     rows = read_rows(tmp_path / "corpus", "effect", "dev")
     answered = load(tmp_path / "bundle").generate(rows.source, "effect", 10)
-    hits = sum(target in [one.text for one in own] for target, own in zip(rows.target, answered, strict=True))
+    hits = sum(
+        target in [answer.text for answer in answers]
+        for target, answers in zip(rows.target, answered, strict=True)
+    )
     assert hits / len(rows.target) > 0.5
