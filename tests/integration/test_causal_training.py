@@ -187,6 +187,18 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(
         np.testing.assert_allclose(tensor, broken[name], atol=1e-6)
 
 
+def test_a_finished_run_with_a_stable_rate_goes_on_as_if_it_had_been_longer(
+    start: Path, corpus: Path, tmp_path: Path
+) -> None:
+    short, long = (options(start, max_steps=steps, decay=0.5, epochs=9, evaluate_every=3) for steps in (6, 12))
+    train(corpus, tmp_path / "run", short)
+    train(corpus, tmp_path / "run", long, resume=True)
+    train(corpus, tmp_path / "whole", long)
+    whole, continued = weights(tmp_path / "whole"), weights(tmp_path / "run")
+    for name, tensor in whole.items():
+        np.testing.assert_allclose(tensor, continued[name], atol=1e-6)
+
+
 def test_a_causal_run_can_start_from_another(start: Path, corpus: Path, tmp_path: Path) -> None:
     before = train(corpus, tmp_path / "first", options(start, epochs=4))["shared"]
     config = options(start, start_run=str(tmp_path / "first"), max_steps=1, learning_rate=1e-9)

@@ -7,17 +7,19 @@ import typer
 
 from cod3s.cli.output import print_json, print_table, say, training_progress
 from cod3s.cli.parameters import JsonOption, Options, numbers, takes_options
-from cod3s.errors import require, require_all
+from cod3s.errors import UsageError, require, require_all
 from cod3s.train.config import TrainConfig, find_preset, parse_corpora, parse_roles
 
 PresetOption = Annotated[
     str | None,
     typer.Option(
         help="Defaults for options you do not set: causal (unless you name one), paper, small, tiny, "
-        "and default (how the package's bundle began)."
+        "and default (how the package's bundle is trained)."
     ),
 ]
-MinutesOption = Annotated[float | None, typer.Option(min=0.01, help="Stop each model after this many minutes.")]
+MinutesOption = Annotated[
+    float | None, typer.Option(min=0.01, help="Stop after this many minutes; --resume continues.")
+]
 
 
 @takes_options(TrainConfig)
@@ -39,13 +41,16 @@ def train(
 
     Unless you say otherwise, training starts from the language model in the package.
     Options you do not set come from the preset; the defaults shown are those of `causal`.
-    Use --resume to continue a run that was killed; without it, a folder that holds a run is refused.
+    Use --resume to continue a run that was killed; without it, a folder that holds a run is refused. If its
+    schedule is stable, a finished run can be continued with more --max-steps or --epochs.
     """
     require_all("train", "torch", "transformers", "accelerate", "pyarrow")
     if options.get("tensorboard"):
         require("tensorboard", "tensorboard")
+    from cod3s.corpus.manifest import load_manifest
     from cod3s.train import train as train_run
     from cod3s.train.run_folder import FINISHED
+    from cod3s.train.training_run import members
 
     preset = preset or "causal"
     if "roles" in options:
@@ -54,12 +59,17 @@ def train(
         options["corpora"] = parse_corpora(options["corpora"])
     if "dropped_layers" in options:
         options["dropped_layers"] = tuple(numbers(options["dropped_layers"], "--dropped-layers"))
+    if options.get("init") and options.get("start_run"):
+        raise UsageError(
+            "a run starts from --init or from --start-run, not from both", hint="leave one of them out"
+        )
     config = find_preset(preset).with_values(**options)
     with training_progress() as report:
         figures = train_run(
             corpus, output, config, seconds=60 * max_minutes if max_minutes else None, resume=resume, report=report
         )
-    if any(not (output / member / FINISHED).exists() for member in figures):
+    names = [member.name for member in members(config, list(load_manifest(corpus).relations))]
+    if any(not (output / name / FINISHED).exists() for name in names):
         say("time ran out before training was finished: continue it with --resume")
     if json:
         print_json({"run": str(output), "figures": figures})

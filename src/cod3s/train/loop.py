@@ -1,19 +1,20 @@
 """The training loop: transformers' Trainer with our batches, logs and time limit."""
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cod3s.errors import Cod3sError, require
-from cod3s.io.disk import read_json
+from cod3s.io.disk import read_json, replaced_folder
 from cod3s.model.shape import SHAPES
 from cod3s.model.transformer import quiet_transformers
 from cod3s.train.batches import TensorBatches
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log
-from cod3s.train.run_folder import clear_disk_errors
+from cod3s.train.run_folder import STABLE, clear_disk_errors
 
 _STATE = "trainer_state.json"
 
@@ -54,6 +55,7 @@ def fit(
         callbacks=[
             transformers.EarlyStoppingCallback(config.patience),
             *_tensorboard(transformers, config, folder),
+            *_stable_copy(transformers, config, folder, steps),
             watch := _watch(transformers, log, seconds, clock, report, pairs_per_step),
         ],
     )
@@ -61,6 +63,10 @@ def fit(
     trainer.remove_callback(transformers.ProgressCallback)
     checkpoint = _last_checkpoint(folder) if resume else None
     state = transformers.TrainerState.load_from_json(str(checkpoint / _STATE)) if checkpoint else None
+    if state and state.max_steps != steps and (folder / STABLE).exists():
+        checkpoint = folder / STABLE  # the run got more steps, so its rate has not fallen yet
+        state = transformers.TrainerState.load_from_json(str(checkpoint / _STATE))
+        _forget_after(folder, state.global_step)
     if state and _is_over(state, config):
         # It was stopped between its last step and its end; the Trainer would take another step.
         log.cut(state.global_step)
@@ -81,6 +87,31 @@ def _tensorboard(transformers: Any, config: TrainConfig, folder: Path) -> list[A
     writer = transformers.integrations.TensorBoardCallback()
     writer.logging_dir = str(folder / "tensorboard")
     return [writer]
+
+
+def _stable_copy(transformers: Any, config: TrainConfig, folder: Path, steps: int) -> list[Any]:
+    """What keeps a copy of the checkpoint from which a run with a stable schedule can be continued."""
+    if config.schedule != "stable":
+        return []
+    last = steps - _decay_steps(config, steps)
+
+    class StableCopy(transformers.TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            control.should_save |= state.global_step == last
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step == last and state.is_world_process_zero:
+                with replaced_folder(folder / STABLE) as partial:
+                    shutil.copytree(folder / f"checkpoint-{last}", partial, dirs_exist_ok=True)
+
+    return [StableCopy()]
+
+
+def _forget_after(folder: Path, step: int) -> None:
+    """Remove the checkpoints after `step`."""
+    for path in folder.glob("checkpoint-*"):
+        if int(path.name.rpartition("-")[2]) > step and _processes() == 1:
+            shutil.rmtree(path)
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
@@ -118,7 +149,6 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, steps: int)
         )
     }
     schedule, details = schedules.get(config.schedule, (config.schedule, {}))
-    short = config.schedule != "inverse_sqrt"
     return transformers.TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=1,
@@ -128,7 +158,7 @@ def _arguments(transformers: Any, config: TrainConfig, folder: Path, steps: int)
         learning_rate=config.learning_rate,
         lr_scheduler_type=schedule,
         lr_scheduler_kwargs=details,
-        warmup_steps=min(config.warmup_steps, steps // 10) if short else config.warmup_steps,
+        warmup_steps=min(config.warmup_steps, steps // 10) if config.schedule == "linear" else config.warmup_steps,
         adam_beta1=0.9,
         adam_beta2=config.beta2,
         optim="adamw_torch_fused",
@@ -177,7 +207,7 @@ def _trainer_class(transformers: Any, check: Callable[[Any], dict[str, float]]) 
     return Ordered
 
 
-def _any_process(flag: bool, device: Any) -> bool:
+def any_process(flag: bool, device: Any) -> bool:
     """Whether any of the processes says so: they must stop at the same step, and their clocks differ."""
     if _processes() == 1:
         return flag
@@ -216,7 +246,7 @@ def _watch(
             spent = clock() - self.start
             self.rate = pairs_per_step * (state.global_step - self.first_step) / max(spent, 1e-9)
             report(state.global_step, state.max_steps, self.rate, self.loss)
-            if seconds is not None and _any_process(spent > seconds, args.device):
+            if seconds is not None and any_process(spent > seconds, args.device):
                 self.out_of_time = True
                 control.should_evaluate = control.should_save = control.should_training_stop = True
 

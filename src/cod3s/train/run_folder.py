@@ -9,9 +9,11 @@ run/
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from cod3s.bundle import default_bundle, is_bundle
 from cod3s.corpus.manifest import Manifest
@@ -23,6 +25,8 @@ from cod3s.tokens.vocabulary import train_pieces
 from cod3s.train.config import DEFAULT_INIT, TrainConfig
 
 PIECES = "tokens.model"
+STABLE = "stable"
+"""The folder of a model with the checkpoint before the rate of a stable schedule began to fall."""
 FINISHED = "finished"
 """A file of this name marks a model that is finished, so --resume skips it."""
 
@@ -56,10 +60,23 @@ def begin_run(corpus: Path, output: Path, config: TrainConfig, manifest: Manifes
     before = read_json(path)
     # Options that a later version added have their defaults.
     before["config"] = {**TrainConfig().record(), **before["config"]}
+    if is_longer(before["config"], config):
+        # From the checkpoint before its rate fell, it goes on as if it had been that long from the start.
+        before["config"] |= {"max_steps": config.max_steps, "epochs": config.epochs}
+        if before == facts:
+            write_json(path, facts)
+            for mark in output.glob(f"*/{FINISHED}"):
+                mark.unlink()
     if before != facts:
         raise Cod3sError(
             f"the run in {output} has a different config or corpus", hint="choose another folder for this run"
         )
+
+
+def is_longer(before: Mapping[str, Any], config: TrainConfig) -> bool:
+    """Whether the config asks for more steps of a run whose rate is stable until the end."""
+    steps = (config.max_steps or inf, config.epochs)
+    return config.schedule == "stable" and steps > (before["max_steps"] or inf, before["epochs"])
 
 
 @contextmanager

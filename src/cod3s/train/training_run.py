@@ -21,7 +21,7 @@ from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 from cod3s.train.batches import TensorBatches, example_batches
 from cod3s.train.config import TrainConfig
 from cod3s.train.curves import Log, plot_curves
-from cod3s.train.loop import Report, fit
+from cod3s.train.loop import Report, any_process, fit
 from cod3s.train.pairs import PairTable, Rows, read_rows
 from cod3s.train.run_folder import (
     FINISHED,
@@ -67,14 +67,18 @@ def train(
     resume: bool = False,
     report: Report = lambda *_: None,
 ) -> dict[str, dict[str, float]]:
-    """Validation figures of each member of the run in `output`; each may take `seconds` of `clock`."""
+    """Validation figures of each model of the run in `output` that was trained in `seconds` of `clock`.
+
+    The first is always trained, for a step at least.
+    """
+    end = None if seconds is None else clock() + seconds
     manifest = load_manifest(corpus)
     if manifest.encoder is None:
         raise Cod3sError(f"the corpus {corpus} is not signed", hint="prepare it with an encoder")
     # Under torchrun every process comes through here: the first writes, the others wait for it.
     processes = require("accelerate", "train").PartialState(cpu=not require("torch", "train").cuda.is_available())
     is_new = not output.exists()
-    figures = {}
+    figures: dict[str, dict[str, float]] = {}
     with sole_writer(output) if processes.is_main_process else nullcontext():
         if processes.is_main_process:
             begin_run(corpus, output, config, manifest, resume)
@@ -82,7 +86,10 @@ def train(
             with processes.main_process_first():
                 run = _Run(corpus, output, config, manifest, processes, clock)
             for member in members(config, list(manifest.relations)):
-                figures[member.name] = run(member, seconds, resume, report)
+                left = None if end is None else end - clock()
+                if figures and left is not None and any_process(left <= 0, processes.device):
+                    break
+                figures[member.name] = run(member, left, resume, report)
         except Cod3sError:
             if processes.is_main_process and not has_learned(output):
                 forget_run(output)
