@@ -18,7 +18,6 @@ from side_by_side import Clock, finish, machine_state, made_up_sentences, parse_
 
 from cod3s.bundle import BundleFacts, open_vocabulary, read_facts, write_facts
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig
-from cod3s.decode.rerank import need_backward
 from cod3s.decode.sentences import rerank_candidates, write_candidates
 from cod3s.decode.signatures import find_signatures, keep_signatures_apart, rank_signatures
 from cod3s.model.convert import convert_marian
@@ -170,7 +169,7 @@ def time_stages(models: BundleModels, sources: Sequence[str], config: DecodeConf
     times["rerank signatures"] = clock.lap()
     bins = write_candidates(models.sentence("effect"), sources, signatures, config)
     times["sentences"] = clock.lap()
-    rerank_candidates(need_backward(models, "effect"), sources, bins, config.sentence_weight)
+    rerank_candidates(models.need_backward("effect"), sources, bins, config.sentence_weight)
     times["rerank sentences"] = clock.lap()
     walls, processors = zip(*times.values(), strict=True)
     times["all"] = sum(walls), sum(processors)

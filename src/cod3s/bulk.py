@@ -18,9 +18,9 @@ from typing import Any
 
 from cod3s import __version__
 from cod3s.bundle import NAME as BUNDLE_FACTS
-from cod3s.bundle import default_bundle
+from cod3s.bundle import default_bundle, read_facts
 from cod3s.corpus.engines import Engine, LocalEngine
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DecodeConfig, defaults_of
 from cod3s.decode.generator import load
 from cod3s.decode.request import in_batches
 from cod3s.errors import BundleError, Cod3sError, Progress, Stage, silent_stage
@@ -39,7 +39,7 @@ class Job:
     relation: str
     bundle: Path | None = None
     system: str = "cod3s"
-    config: DecodeConfig = DEFAULT
+    config: DecodeConfig | None = None  # the bundle's defaults
     signatures: tuple[str, ...] | None = None  # the bins to write in, instead of those that stage 1 would infer
 
     @property
@@ -54,7 +54,7 @@ class Job:
             "relation": self.relation,
             "system": self.system,
             "signatures": list(self.signatures) if self.signatures else None,
-            **asdict(self.config),
+            **asdict(self.config or defaults_of(read_facts(self.folder))),
         }
 
 

@@ -82,6 +82,22 @@ class Models(ABC):
         """The bins of the training targets, opened."""
         return None
 
+    def need_inverse(self, relation: str) -> RoleModel:
+        """The model that MMI ranks signatures by; an error if it is missing."""
+        return self._for_mmi(self.inverse(relation), relation, "p(source given signature)", "signatures")
+
+    def need_backward(self, relation: str) -> RoleModel:
+        """The model that MMI ranks sentences by; an error if it is missing."""
+        return self._for_mmi(self.backward(relation), relation, "p(source given sentence)", "sentences")
+
+    def _for_mmi(self, model: RoleModel | None, relation: str, meaning: str, stage: str) -> RoleModel:
+        if model is None:
+            raise BundleError(
+                f"MMI needs {meaning}, but {self.label} has no model of it for {relation!r}",
+                hint=f"choose none for rerank {stage}, or train the inverse relation too",
+            )
+        return model
+
 
 class BundleModels(Models):
     """The models of a bundle; an engine is opened when any of its roles is first used."""

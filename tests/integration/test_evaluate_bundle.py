@@ -239,17 +239,17 @@ def test_answers_may_be_graded_by_a_bundle_that_did_not_write_them(tiny_bundle: 
 
 
 def test_every_answer_of_the_default_system_has_a_likelihood(generator: Generator) -> None:
-    (named, *_) = name_systems(DEFAULT_SYSTEMS, "", k=3, seed=1234)
+    (named, *_) = name_systems(DEFAULT_SYSTEMS, "", DEFAULT, k=3, seed=1234)
     answers = generator.generate(SOURCES[0], "effect", system=named.system, options=named.options)
     assert all(answer.forward is not None and answer.signature_forward is not None for answer in answers)
 
 
 def test_only_the_default_system_runs_as_users_know_it() -> None:
-    named = name_systems(DEFAULT_SYSTEMS, "", k=10, seed=1234)
+    named = name_systems(DEFAULT_SYSTEMS, "", DEFAULT, k=10, seed=1234)
     assert (named[0].name, named[0].options.beam) == ("cod3s", DEFAULT.beam)
     assert {system.options.beam for system in named[1:]} == {PAPER.beam}
-    assert name_systems(["cod3s"], "paper", k=10, seed=1234)[0].options.beam == PAPER.beam
-    quick = name_systems(DEFAULT_SYSTEMS, "quick", k=10, seed=1234)
+    assert name_systems(["cod3s"], "paper", DEFAULT, k=10, seed=1234)[0].options.beam == PAPER.beam
+    quick = name_systems(DEFAULT_SYSTEMS, "quick", DEFAULT, k=10, seed=1234)
     assert quick[0] == named[0]
     before, now = asdict(named[-1].options), asdict(quick[-1].options)
     assert {name for name in before if before[name] != now[name]} == {"beam"}

@@ -24,6 +24,8 @@ from cod3s.io.disk import read_json, write_json
 from cod3s.models import BundleModels, open_models
 from cod3s.records import Answer, AnswerSet
 from cod3s.signatures import from_text
+from cod3s.web.limits import Limits
+from cod3s.web.requests import generate_request
 from conftest import Run
 from system_names import ALL_NAMES
 from tiny_bundle import SOURCES, TinyBundle
@@ -426,6 +428,23 @@ def test_without_bins_answers_have_no_medoids_and_prior_cannot_be(tiny_bundle: T
     assert {one.medoid for one in generator.generate(SOURCES[0], "effect", options=QUICK)} == {""}
     with pytest.raises(BundleError, match="prior"):
         generator.generate(SOURCES[0], "effect", options=QUICK.with_values(rerank_signatures="prior"))
+
+
+def test_the_defaults_of_a_bundle_hold_unless_the_user_sets_others(
+    tiny_bundle: TinyBundle, tmp_path: Path, here: Run
+) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(tiny_bundle.small, folder)
+    write_facts(folder, replace(read_facts(folder), decoding={"beam": 3, "k": 2}))
+    model = load(folder)
+    assert model.generate(SOURCES[0], "effect").settings["beam"] == 3
+    assert len(model.generate(SOURCES[0], "effect")) == 2
+    assert model.generate(SOURCES[0], "effect", options=DEFAULT).settings["beam"] == DEFAULT.beam
+    call = ("generate", "effect", SOURCES[0], "--bundle", folder, "--json")
+    for options, beam in (((), 3), (("--beam", "8"), 8), (("--preset", "paper"), PAPER.beam)):
+        assert json.loads(here(*call, *options).stdout)["settings"]["beam"] == beam
+    body = generate_request(Limits(), model.facts)(text=SOURCES[0], relation="effect")
+    assert (body.options().beam, body.options().k) == (3, 2)
 
 
 # The command line

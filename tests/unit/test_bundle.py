@@ -11,6 +11,7 @@ import pytest
 
 from cod3s.bundle import BundleFacts, find_bundle, read_facts, require_weights, verify, write_facts
 from cod3s.bundle.hub import push_bundle
+from cod3s.decode.config import DecodeConfig, defaults_of, parse_defaults
 from cod3s.errors import BundleError, UsageError
 from conftest import Run
 
@@ -140,3 +141,32 @@ def test_addresses_and_bundles_that_cannot_be_published_are_refused(bundle: Path
     with pytest.raises(BundleError, match="has changed"):
         push_bundle(bundle, "somebody/replies")
     assert find_bundle(bundle) == bundle
+
+
+def test_a_bundle_has_defaults_of_its_own_for_decoding() -> None:
+    assert defaults_of(FACTS) == DecodeConfig(beam=4)
+    assert defaults_of(replace(FACTS, decoding={})) == DecodeConfig()
+    written = parse_defaults("beam=4, bins-per-answer=3,check=true,search=sample")
+    assert written == {"beam": 4, "bins_per_answer": 3.0, "check": True, "search": "sample"}
+
+
+WRONG_DEFAULTS = [
+    ({"beem": 4}, "has no option 'beem'; did you mean 'beam'"),
+    ({"beam": 0}, "beam is 0, but it must be at least 1"),
+    ({"beam": "wide"}, "beam is 'wide'"),
+    ({"unfiltered": True}, "which only the user may decide"),
+    ({"sensitive": True}, "which only the user may decide"),
+]
+
+
+@pytest.mark.parametrize(("decoding", "message"), WRONG_DEFAULTS, ids=[str(row[0]) for row in WRONG_DEFAULTS])
+def test_defaults_that_a_bundle_cannot_have_are_refused(decoding: dict[str, Any], message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        defaults_of(replace(FACTS, decoding=decoding))
+    with pytest.raises(BundleError, match=message):
+        parse_defaults(",".join(f"{name}={value}" for name, value in decoding.items()))
+
+
+def test_a_default_without_a_value_is_refused() -> None:
+    with pytest.raises(UsageError, match="NAME=VALUE"):
+        parse_defaults("beam")

@@ -24,6 +24,9 @@ def export(
     name: Annotated[str, typer.Option(help="What the bundle is called; by default, the folder's name.")] = "",
     licence: Annotated[str, typer.Option(help="Licence of the bundle.")] = "",
     about: Annotated[Path | None, typer.Option(help="Markdown file for the model card: data, weaknesses.")] = None,
+    decoding: Annotated[
+        str, typer.Option(help="Other defaults for generating with this bundle, such as beam=4,bins_per_answer=3.")
+    ] = "",
     word_graph: Annotated[
         Path | None, typer.Option(help="The corpus of the run, to add its word graph for the system dpc.")
     ] = None,
@@ -34,6 +37,7 @@ def export(
     require_all("train", "torch", "transformers", "pyarrow")
     from cod3s.bundle import NAME, sizes
     from cod3s.bundle.export import export as export_run
+    from cod3s.decode.config import parse_defaults
 
     require_own(output, NAME)
     require_new(output, force)
@@ -44,6 +48,7 @@ def export(
         quantization=quantization,
         levels=levels,
         licence=licence,
+        decoding=parse_defaults(decoding),
         about=existing_file(about).read_text(encoding="utf-8") if about else "",
         write_words=_word_graph_of(word_graph, run) if word_graph else None,
     )
@@ -94,6 +99,7 @@ def info(
         ("signs answers", "by itself" if facts.own_encoder else "with the encoder installed"),
         ("judges answers", "with its critic" if facts.critic else "not at all: it has no critic"),
         ("size", f"{size / 1e6:.1f} MB in {len(facts.files)} files, checksums hold"),
+        ("defaults", ", ".join(f"{name} {value}" for name, value in facts.decoding.items()) or "those of cod3s"),
         ("licence", facts.licence or "not stated"),
     ]
     print_table(f"Bundle {folder}", ("", ""), rows)

@@ -119,10 +119,12 @@ def generate(
         if flag in options:
             options = {**dict.fromkeys(others, options[flag]), **options}
     find_system(system).require_undecided(options)
-    config = find_preset(preset).with_values(**options)
-    announce_many(config.k)
+    find_preset(preset).with_values(**options)  # fails early
     with live_text(OPENING):
         generator = cod3s.load(bundle)
+    config = find_preset(preset, generator.defaults).with_values(**options)
+    announce_many(config.k)
+    with live_text(OPENING):
         signatures = [*(signature or []), *(generator.signer.signatures(like) if like else [])] or None
     if signatures and options.get("k", len(signatures)) != len(signatures):
         say(f"there are as many answers as bins that you named ({len(signatures)}), not k ({config.k})")

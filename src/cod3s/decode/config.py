@@ -1,11 +1,17 @@
 """The options of decoding: what each does, its default and its bounds; and the paper's values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cod3s.options import check_options, find_name, option, seed_option, with_values
+from cod3s.errors import BundleError, UsageError
+from cod3s.options import check_options, find_name, option, options_of, seed_option, with_values
+
+if TYPE_CHECKING:
+    from cod3s.bundle import BundleFacts
+    from cod3s.models import Models
 
 MAX_K = 1000
 _COUNT: dict[str, Any] = {"least": 1}
@@ -157,7 +163,51 @@ class DecodeConfig:
         """A copy with some values changed; an unknown name is an error that suggests the nearest."""
         return with_values(self, "decoding", values)
 
+    def resolve(
+        self, models: "Models", relation: str, *, signatures_wanted: bool = False
+    ) -> tuple["DecodeConfig", list[str]]:
+        """The options with each `auto` decided by what the models can do; a remark per stage without reranking.
 
+        Raises an error if the critic or MMI is asked for and its model is missing. Signatures that a user asks for
+        are not ranked.
+        """
+        remarks: list[str] = []
+
+        def mmi_if(model: object | None, meaning: str) -> str:
+            if model is None:
+                remarks.append(f"not reranked by MMI: the bundle has no model of {meaning}")
+            return "none" if model is None else "mmi"
+
+        critic = models.has_critic
+        values: dict[str, str | float] = {}
+        if signatures_wanted and self.rerank_signatures in ("auto", "mmi"):
+            values["rerank_signatures"] = "none"
+        elif self.rerank_signatures == "mmi":
+            models.need_inverse(relation)
+        elif self.rerank_signatures == "auto":
+            inverse = "p(source given signature)"
+            values["rerank_signatures"] = "none" if critic else mmi_if(models.inverse(relation), inverse)
+        if self.rerank_sentences == "critic" and not critic:
+            raise BundleError(
+                f"{models.label} has no critic",
+                hint="choose mmi or none for rerank sentences, or add a critic with `cod3s bundle fit-critic`",
+            )
+        if self.rerank_sentences == "mmi":
+            models.need_backward(relation)
+        elif self.rerank_sentences == "auto":
+            backward = "p(source given sentence)"
+            values["rerank_sentences"] = "critic" if critic else mmi_if(models.backward(relation), backward)
+        if self.share_candidates == "auto":
+            values["share_candidates"] = "on" if critic else "off"
+        if not self.bins_per_answer:
+            values["bins_per_answer"] = 2.0 if critic and not signatures_wanted else 1.0
+        if self.bin_fit == "auto":
+            values["bin_fit"] = "weigh" if models.has_encoder else "none"
+        return self.with_values(**values), remarks
+
+
+_FOR_USERS = ("unfiltered", "sensitive")
+"""Options that a bundle cannot have other defaults for, because they let unsuitable answers through."""
 ONE_STAGE = (
     "k",
     "search",
@@ -191,6 +241,48 @@ QUICK = PAPER.with_values(beam=6)
 PRESETS = {"default": DEFAULT, "paper": PAPER, "quick": QUICK}
 
 
-def find_preset(name: str) -> DecodeConfig:
-    """The options called `name`."""
-    return PRESETS[find_name("decoding preset", name, PRESETS)]
+def find_preset(name: str, defaults: DecodeConfig = DEFAULT) -> DecodeConfig:
+    """The options called `name`; `default` are `defaults`, which may be those of a bundle."""
+    find_name("decoding preset", name, PRESETS)
+    return defaults if name == "default" else PRESETS[name]
+
+
+def defaults_of(facts: "BundleFacts") -> DecodeConfig:
+    """The defaults of a bundle: those of the package, except where its bundle.json has others."""
+    return check_defaults(facts.decoding, f"bundle.json of {facts.name}")
+
+
+def parse_defaults(text: str) -> dict[str, Any]:
+    """Defaults for a bundle from text such as `beam=4,bins_per_answer=3`, checked."""
+    values: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        name = name.lstrip("-").replace("-", "_")
+        declared = options_of(DecodeConfig).get(name)
+        if not equals:
+            raise UsageError(f"{part.strip()!r} sets no option of decoding", hint="write it as NAME=VALUE")
+        values[name] = _parse(value, declared.kind) if declared else value
+    check_defaults(values, "--decoding")
+    return values
+
+
+def _parse(value: str, kind: type) -> Any:
+    """The value of an option of this kind, or the text itself, which the option's check then refuses."""
+    if kind is bool:
+        return {"true": True, "false": False}.get(value.lower(), value)
+    try:
+        return kind(value)
+    except ValueError:
+        return value
+
+
+def check_defaults(values: Mapping[str, Any], where: str) -> DecodeConfig:
+    """The package's defaults with these values; an error if a bundle must not set one, or it is none."""
+    if unsafe := [name for name in _FOR_USERS if name in values]:
+        raise BundleError(
+            f"{where} sets {unsafe[0]}, which only the user may decide", hint=f"leave {unsafe[0]} out of it"
+        )
+    try:
+        return DEFAULT.with_values(**values)
+    except UsageError as error:
+        raise BundleError(f"{where}: {error.message}", error.hint) from error

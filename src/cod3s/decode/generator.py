@@ -10,10 +10,9 @@ from typing import overload
 from cod3s.bundle import find_bundle, open_own_encoder
 from cod3s.critic.judge import Judge, open_judge
 from cod3s.critic.likelihoods import Pair
-from cod3s.decode.config import DEFAULT, DecodeConfig
+from cod3s.decode.config import DecodeConfig, defaults_of
 from cod3s.decode.one_stage import answer_in_one_stage
 from cod3s.decode.request import Batch, WantedSignatures, check_source, in_batches, make_batch
-from cod3s.decode.rerank import decide_auto
 from cod3s.decode.systems import COD3S, CONSTRAINED, SIGNED_SENTENCES, System, find_system
 from cod3s.decode.two_stages import answer_in_two_stages
 from cod3s.decode.word_graph import open_word_graph, word_graph_path
@@ -70,16 +69,17 @@ class Generator:
         self._workers = threads or os.cpu_count() or 1
         self.models = open_models(folder, threads, compute, cache_size=cache)
         self.facts = self.models.facts  # what the bundle says about itself
+        self.defaults = defaults_of(self.facts)  # the options of decoding where a call names none
 
     def require_relation(self, relation: str) -> None:
         """Raise an error that suggests the nearest relation, unless the bundle has this relation."""
         self.models.require_relation(relation)
 
-    def require_system(self, system: str, relation: str, options: DecodeConfig = DEFAULT) -> None:
+    def require_system(self, system: str, relation: str, options: DecodeConfig | None = None) -> None:
         """Raise an error unless the bundle has the models that a system needs for a relation."""
         chosen, config = self._configured(relation, None, system, options)
         if chosen.kind == COD3S:
-            decide_auto(self.models, relation, config, signatures_wanted=chosen.oracle)
+            config.resolve(self.models, relation, signatures_wanted=chosen.oracle)
         elif chosen.kind != SIGNED_SENTENCES:
             self.models.plain(relation)
         if chosen.kind == CONSTRAINED:
@@ -115,7 +115,7 @@ class Generator:
         k: int | None = None,
         *,
         system: str = "cod3s",
-        options: DecodeConfig = DEFAULT,
+        options: DecodeConfig | None = None,
         signatures: Sequence[WantedSignatures] | None = None,
     ) -> AnswerSet: ...
 
@@ -127,7 +127,7 @@ class Generator:
         k: int | None = None,
         *,
         system: str = "cod3s",
-        options: DecodeConfig = DEFAULT,
+        options: DecodeConfig | None = None,
         signatures: Sequence[WantedSignatures] | None = None,
     ) -> list[AnswerSet]: ...
 
@@ -138,11 +138,12 @@ class Generator:
         k: int | None = None,
         *,
         system: str = "cod3s",
-        options: DecodeConfig = DEFAULT,
+        options: DecodeConfig | None = None,
         signatures: Sequence[WantedSignatures] | None = None,
     ) -> AnswerSet | list[AnswerSet]:
         """The answers to a source, or to each source of a list. `k` overrides the k of `options`.
 
+        Without `options`, the bundle's `defaults` hold; `defaults.with_values(beam=4)` changes some of them.
         `signatures` lists, for each source, the bins to write in instead of those that stage 1 would infer.
         """
         if isinstance(source, str) or not isinstance(source, Iterable):
@@ -164,7 +165,7 @@ class Generator:
         k: int | None = None,
         *,
         system: str = "cod3s",
-        options: DecodeConfig = DEFAULT,
+        options: DecodeConfig | None = None,
         batch: int = BATCH,
     ) -> Iterator[AnswerSet]:
         """The answers to each source, in order, decoded lazily, `batch` sources at a time.
@@ -194,7 +195,7 @@ class Generator:
         k: int | None = None,
         *,
         system: str = "cod3s",
-        options: DecodeConfig = DEFAULT,
+        options: DecodeConfig | None = None,
         signatures: WantedSignatures = None,
         group: int | None = None,
         stages: bool = False,
@@ -236,10 +237,10 @@ class Generator:
             yield positions[position], event
 
     def _configured(
-        self, relation: str, k: int | None, system: str, options: DecodeConfig
+        self, relation: str, k: int | None, system: str, options: DecodeConfig | None
     ) -> tuple[System, DecodeConfig]:
         self.require_relation(relation)
-        chosen = find_system(system)
+        chosen, options = find_system(system), options or self.defaults
         return chosen, chosen.configure(options if k is None else options.with_values(k=k))
 
     def _batch(
@@ -253,7 +254,7 @@ class Generator:
         remarks: list[str] = []
         if system.kind == COD3S:
             wanted = None not in [signatures for _, signatures in sources]
-            config, remarks = decide_auto(self.models, relation, config, signatures_wanted=wanted)
+            config, remarks = config.resolve(self.models, relation, signatures_wanted=wanted)
         verdicts = None
         if self.gate and not config.unfiltered:
             vectors = self.encoder.encode([text for text, _ in sources])
@@ -269,11 +270,11 @@ class Generator:
 
     # Short forms
 
-    def effects(self, source: str, k: int | None = None, *, options: DecodeConfig = DEFAULT) -> AnswerSet:
+    def effects(self, source: str, k: int | None = None, *, options: DecodeConfig | None = None) -> AnswerSet:
         """The answers of the relation `effect`: what may follow from the source."""
         return self.generate(source, "effect", k, options=options)
 
-    def causes(self, source: str, k: int | None = None, *, options: DecodeConfig = DEFAULT) -> AnswerSet:
+    def causes(self, source: str, k: int | None = None, *, options: DecodeConfig | None = None) -> AnswerSet:
         """The answers of the relation `cause`: what the source may follow from."""
         return self.generate(source, "cause", k, options=options)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from cod3s.decode.config import DEFAULT, DecodeConfig
 from cod3s.decode.request import check_source, make_batch
-from cod3s.decode.rerank import decide_auto
 from cod3s.decode.sentences import write_candidates
 from cod3s.decode.signatures import find_signatures
 from cod3s.decode.systems import COD3S, System
@@ -134,7 +133,7 @@ class TwoStage:
         stages = ("rerank_signatures", "rerank_sentences")
         config = config.with_values(**{stage: "none" for stage in stages if getattr(config, stage) == "auto"})
         models = _OwnModels(self._writer, has_encoder=self._signer is not None)
-        config, remarks = decide_auto(models, relation, config, signatures_wanted=False)
+        config, remarks = config.resolve(models, relation)
         batch = make_batch([(check_source(source), None)], relation, _SYSTEM, config, remarks)
         events = answer_in_two_stages(models, batch, self._signer)
         answers = [event.answer for _, event in events if isinstance(event, AnswerMade)]

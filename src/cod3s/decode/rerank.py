@@ -17,12 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-from cod3s.decode.config import DecodeConfig
-from cod3s.errors import BundleError
-from cod3s.models import Models, RoleModel
+from cod3s.models import RoleModel
 from cod3s.records import Hypothesis
-
-_OF_SIGNATURE, _OF_SENTENCE = "p(source given signature)", "p(source given sentence)"
 
 
 @dataclass(frozen=True)
@@ -92,65 +88,3 @@ def score_signatures_backward(
     texts = [source for source, hypotheses in zip(sources, rows, strict=True) for _ in hypotheses]
     scores = iter(score_texts(inverse, [None] * len(texts), texts, prefixes))
     return [[next(scores) for _ in hypotheses] for hypotheses in rows]
-
-
-def decide_auto(
-    models: Models, relation: str, config: DecodeConfig, *, signatures_wanted: bool
-) -> tuple[DecodeConfig, list[str]]:
-    """The options with `auto` decided, and a remark for each stage that cannot be reranked.
-
-    Raises an error if MMI is asked for and its model is missing. Signatures that a user asks for are not ranked.
-    """
-    remarks: list[str] = []
-    values: dict[str, str | float] = {}
-    if signatures_wanted and config.rerank_signatures in ("auto", "mmi"):
-        values["rerank_signatures"] = "none"
-    elif config.rerank_signatures == "mmi":
-        need_inverse(models, relation)
-    elif config.rerank_signatures == "auto":
-        values["rerank_signatures"] = (
-            "none" if models.has_critic else _mmi_if(models.inverse(relation), _OF_SIGNATURE, remarks)
-        )
-    if config.rerank_sentences == "critic" and not models.has_critic:
-        raise BundleError(
-            f"{models.label} has no critic",
-            hint="choose mmi or none for rerank sentences, or add a critic with `cod3s bundle fit-critic`",
-        )
-    if config.rerank_sentences == "mmi":
-        need_backward(models, relation)
-    elif config.rerank_sentences == "auto":
-        values["rerank_sentences"] = (
-            "critic" if models.has_critic else _mmi_if(models.backward(relation), _OF_SENTENCE, remarks)
-        )
-    if config.share_candidates == "auto":
-        values["share_candidates"] = "on" if models.has_critic else "off"
-    if not config.bins_per_answer:
-        values["bins_per_answer"] = 2.0 if models.has_critic and not signatures_wanted else 1.0
-    if config.bin_fit == "auto":
-        values["bin_fit"] = "weigh" if models.has_encoder else "none"
-    return config.with_values(**values), remarks
-
-
-def need_inverse(models: Models, relation: str) -> RoleModel:
-    """The model that MMI ranks signatures by; an error if it is missing."""
-    return _need(models.inverse(relation), models, relation, _OF_SIGNATURE, "signatures")
-
-
-def need_backward(models: Models, relation: str) -> RoleModel:
-    """The model that MMI ranks sentences by; an error if it is missing."""
-    return _need(models.backward(relation), models, relation, _OF_SENTENCE, "sentences")
-
-
-def _mmi_if(model: RoleModel | None, meaning: str, remarks: list[str]) -> str:
-    if model is None:
-        remarks.append(f"not reranked by MMI: the bundle has no model of {meaning}")
-    return "none" if model is None else "mmi"
-
-
-def _need(model: RoleModel | None, models: Models, relation: str, meaning: str, stage: str) -> RoleModel:
-    if model is None:
-        raise BundleError(
-            f"MMI needs {meaning}, but {models.label} has no model of it for {relation!r}",
-            hint=f"choose none for rerank {stage}, or train the inverse relation too",
-        )
-    return model

@@ -8,7 +8,7 @@ from cod3s.critic.judge import Judge
 from cod3s.critic.likelihoods import Pair
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
-from cod3s.decode.rerank import mean_log_prob, need_backward, rank, score_texts
+from cod3s.decode.rerank import mean_log_prob, rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Draws, Request
 from cod3s.models import Models, RoleModel, Words
@@ -50,7 +50,7 @@ def write_sentences(
 def rank_sentences(models: Models, batch: Batch, bins: list[Bins], judge: Judge | None) -> list[Bins]:
     """The candidates of each source and bin, best first, by what the options rank them by."""
     if batch.config.rerank_sentences == "mmi":
-        backward = need_backward(models, batch.relation)
+        backward = models.need_backward(batch.relation)
         return rerank_candidates(backward, batch.sources, bins, batch.config.sentence_weight)
     return judge_candidates(judge, batch, bins) if judge else bins
 

@@ -13,7 +13,6 @@ from cod3s.decode.request import Batch
 from cod3s.decode.rerank import (
     Ranked,
     mean_log_prob,
-    need_inverse,
     rank,
     rank_against_prior,
     score_signatures_backward,
@@ -66,7 +65,7 @@ def rank_signatures(
     if config.rerank_signatures == "prior":
         rankings = _rank_against_bins(models, relation, rows, config.prior_weight)
     elif config.rerank_signatures == "mmi":
-        backwards = score_signatures_backward(need_inverse(models, relation), sources, rows)
+        backwards = score_signatures_backward(models.need_inverse(relation), sources, rows)
         rankings = [
             rank([*map(mean_log_prob, hypotheses)], backward, config.signature_weight)
             for hypotheses, backward in zip(rows, backwards, strict=True)

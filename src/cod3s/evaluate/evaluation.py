@@ -82,7 +82,7 @@ def evaluate(
             generator = load_generator(Path(bundle or default_bundle()))
             named, remarks = choose_systems(generator, items, config)
             grader = open_grader(config.encoders, generator, config.grader)
-            base = find_preset(config.preset or PAPER_PRESET)
+            base = find_preset(config.preset or PAPER_PRESET, generator.defaults)
             base = base.with_values(k=max(config.sets), seed=config.seed, show_doubtful=True, sensitive=True)
             check_run(folder, folder / OUTPUTS, run_record(items, generator, base), force=force)
             limited = config.max_minutes is not None

@@ -68,16 +68,18 @@ class TimeLimit:
             longest, begun = max(longest, now - begun), now
 
 
-def name_systems(names: Iterable[str], preset: str, *, k: int, seed: int) -> list[Named]:
+def name_systems(names: Iterable[str], preset: str, defaults: DecodeConfig, *, k: int, seed: int) -> list[Named]:
     """The systems with their options: those of the preset, by default `paper`, but `generate`'s for `cod3s`.
 
     `quick` only narrows the beams of the paper's systems, so `cod3s` keeps its options there, too. It leaves out
     unsuitable answers, as for users; the others are unfiltered, as in the paper. Implausible answers and
     those to sensitive sources stay, because sets of k answers are compared.
     """
-    options = find_preset(preset or PAPER_PRESET).with_values(k=k, seed=seed, unfiltered=True)
+    options = find_preset(preset or PAPER_PRESET, defaults).with_values(k=k, seed=seed, unfiltered=True)
     of_default = DEFAULT_PRESET if preset in ("", QUICK_PRESET) else preset
-    default_options = find_preset(of_default).with_values(k=k, seed=seed, show_doubtful=True, sensitive=True)
+    default_options = find_preset(of_default, defaults).with_values(
+        k=k, seed=seed, show_doubtful=True, sensitive=True
+    )
     return [
         Named(name, find_system(name).name, default_options if name == DEFAULT_SYSTEM else options)
         for name in names
@@ -90,7 +92,7 @@ def choose_systems(
     """The systems to run; of a group, those that the bundle has the models for, and why the others are skipped."""
     names = SYSTEM_GROUPS.get(config.systems, config.systems)
     chosen, remarks = [], []
-    for named in name_systems(names, config.preset, k=max(config.sets), seed=config.seed):
+    for named in name_systems(names, config.preset, generator.defaults, k=max(config.sets), seed=config.seed):
         try:
             require_system(generator, named.system, data, named.options)
         except BundleError as error:

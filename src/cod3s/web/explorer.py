@@ -9,7 +9,6 @@ from threading import Lock
 from cod3s import __version__
 from cod3s.bins import BinMap, open_bins
 from cod3s.bundle import bins_path
-from cod3s.decode.config import DEFAULT
 from cod3s.decode.generator import Generator
 from cod3s.decode.systems import LISTED_SYSTEMS, find_system
 from cod3s.encode import Encoder, load_encoder
@@ -38,7 +37,7 @@ class Explorer:
 
     def warm_up(self) -> None:
         """Open the engines and draw the maps."""
-        quick = DEFAULT.with_values(k=1, beam=1, signature_beam=1, max_tokens=1)
+        quick = self._generator.defaults.with_values(k=1, beam=1, signature_beam=1, max_tokens=1)
         for relation in self._generator.facts.models:
             self._generator.generate("it rained", relation, options=quick)
             with suppress(BundleError):  # a client that asks for the map of a relation without bins gets the error
@@ -124,7 +123,7 @@ class Explorer:
             ),
             systems=LISTED_SYSTEMS,
             limits=asdict(self._limits),
-            decoding=asdict(DEFAULT),
+            decoding=asdict(self._generator.defaults),
         )
 
     def _requested_bins(self, request: GenerateRequest) -> list[str] | None:

@@ -1,11 +1,12 @@
 """The bodies of requests, with the options of DecodeConfig; pydantic checks and OpenAPI describes them."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from cod3s.bundle import BundleFacts
-from cod3s.decode.config import DecodeConfig
+from cod3s.decode.config import DecodeConfig, defaults_of
 from cod3s.decode.systems import CONSTRAINED, LISTED_SYSTEMS, find_system
 from cod3s.errors import UsageError
 from cod3s.options import options_of
@@ -31,7 +32,7 @@ def _served_system(name: str) -> str:
 
 
 class GenerateRequest(Body):
-    """A sentence to answer, and how; the options are those of DecodeConfig, with its defaults."""
+    """A sentence to answer, and how; the options are those of DecodeConfig, with the bundle's defaults."""
 
     text: str = Field(min_length=1, description="The sentence to answer.")
     relation: str = Field(description="How the answers relate to the sentence.")
@@ -66,7 +67,11 @@ def generate_request(limits: Limits, facts: BundleFacts) -> type[GenerateRequest
     }
     sentence = Annotated[str, Field(max_length=limits.text)]
     signature = Annotated[str, Field(pattern=f"^[01]{{{facts.bits}}}$")]
-    fields: dict[str, Any] = {name: option_field(option, most.get(name)) for name, option in _OPTIONS.items()}
+    defaults = defaults_of(facts)
+    fields: dict[str, Any] = {
+        name: option_field(replace(option, default=getattr(defaults, name)), most.get(name))
+        for name, option in _OPTIONS.items()
+    }
     kinds = {
         "text": sentence,
         "relation": Literal[tuple(facts.models)],
