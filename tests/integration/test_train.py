@@ -222,6 +222,11 @@ def test_a_run_that_is_out_of_time_can_go_on(corpus: Path, tmp_path: Path) -> No
     assert again["shared"]["loss"] < first["shared"]["loss"]
 
 
+def test_the_time_of_a_run_holds_for_all_of_its_models(corpus: Path, tmp_path: Path) -> None:
+    config = TINY.with_values(layout="separate", roles=("plain", "inverse"), epochs=1000)
+    assert list(train(corpus, tmp_path / "run", config, seconds=1e-9)) == ["effect-plain"]
+
+
 def test_a_separate_layout_trains_one_model_a_role(corpus: Path, tmp_path: Path) -> None:
     config = TINY.with_values(layout="separate", roles=("plain", "signature"), epochs=1, bits_per_token=16)
     figures = train(corpus, tmp_path / "run", config)
@@ -268,6 +273,9 @@ def test_the_commands_go_from_corpus_to_bundle(corpus: Path, here: Run) -> None:
     wrong = here("train", corpus, "-o", "other", "--preset", "smal")
     assert wrong.returncode == 2
     assert "did you mean 'small'?" in wrong.stderr
+    two_starts = here("train", corpus, "-o", "other", "--init", "smollm2", "--start-run", "run")
+    assert two_starts.returncode == 2
+    assert "leave one of them out" in two_starts.stderr
 
 
 def test_a_run_that_a_wrong_option_ended_can_be_begun_anew(corpus: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cod3s.tokens.vocabulary import Vocabulary
 
 Ids = npt.NDArray[np.int32]
 Keys = npt.NDArray[np.uint64]
+_REMEMBERED = 1 << 17  # texts whose ids are kept while a table is made
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,13 @@ class PairTable:
         corpora: Mapping[str, float],
         positions: int,
     ) -> None:
-        self.read = Ragged(map(read, rows.source))
-        self.source = Ragged(map(vocabulary.encode_text, rows.source))
-        self.target = Ragged(map(vocabulary.encode_text, rows.target))
-        self.signature = Ragged(map(vocabulary.encode_signature, rows.signature))
-        self.source_signature = Ragged(map(vocabulary.encode_signature, rows.source_signature))
+        encode = lru_cache(_REMEMBERED)(vocabulary.encode_text)  # sources repeat, and so do signatures
+        write_bits = lru_cache(_REMEMBERED)(vocabulary.encode_signature)
+        self.read = Ragged(map(lru_cache(_REMEMBERED)(read), rows.source))
+        self.source = Ragged(map(encode, rows.source))
+        self.target = Ragged(map(encode, rows.target))
+        self.signature = Ragged(map(write_bits, rows.signature))
+        self.source_signature = Ragged(map(write_bits, rows.source_signature))
         self.sources: Keys = text_keys(rows.source)
         room = positions - 1 - len(vocabulary.signature.groups)
         fits = np.maximum(self.source.lengths, self.target.lengths) <= room
