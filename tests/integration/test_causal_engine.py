@@ -277,7 +277,7 @@ def test_a_bundle_can_be_trained_further(trained: Trained, tmp_path: Path) -> No
     np.save(bundle / "code" / "hyperplanes.npy", -np.load(bundle / "code" / "hyperplanes.npy"))
     for number, change in enumerate(({"bits_per_token": 2}, {"init": str(bundle)})):
         (other,) = train(trained.corpus, tmp_path / f"other-{number}", config.with_values(**change)).values()
-        assert other["plain_nats"] < before["plain_nats"] + 10  # new tokens compete with the known ones
+        assert other["plain_nats"] < 35  # new tokens compete at first; without knowing words, it is about 60
         assert other["sentence_signature_nats"] > before["sentence_signature_nats"] + 0.1
 
 
