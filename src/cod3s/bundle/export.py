@@ -15,6 +15,7 @@ from cod3s.encode.small_copy import write_small_copy
 from cod3s.encode.weights import FAST_ID
 from cod3s.errors import Cod3sError
 from cod3s.io.disk import read_json, replaced_folder
+from cod3s.io.parts import split_file
 from cod3s.model.convert import convert_causal, convert_marian
 from cod3s.model.roles import models_of_roles
 from cod3s.model.shape import SHAPES
@@ -119,3 +120,5 @@ def _write_parts(run: Path, folder: Path, facts: BundleFacts) -> None:
         model = folder / "models" / name
         model.mkdir(parents=True)
         convert(run / name / "model", model, tokens, quantization=facts.quantization, levels=facts.levels)
+        if SHAPES[facts.shape].causal:
+            split_file(model / "model.bin")

@@ -20,6 +20,7 @@ from cod3s.encode.protocol import Vectors, length_sorted_batches, unit
 from cod3s.encode.weights import NAME, SHA256, minilm_folder, read_weights, weights_file
 from cod3s.errors import EncoderError, require
 from cod3s.io.disk import cache_folder, existing_file, read_json, replaced_folder, sha256, write_json
+from cod3s.io.parts import parts_of, read_whole
 
 _SETTINGS = ("tokenizer.json", "config.json", "sentence_bert_config.json")
 _AVX512 = {"avx512f", "avx512cd", "avx512dq", "avx512bw", "avx512vl"}
@@ -75,10 +76,14 @@ class FastEncoder:
 def open_engine(kind: str, folder: str, **options: Any) -> Any:
     """Open a model of CTranslate2: an `Encoder`, a `Translator`, a `Generator` or a `Whisper`.
 
-    A separate thread does it, because opening sets the number of OpenMP threads of the calling thread, which torch
-    would then use, too.
+    Weights in parts are joined in memory. A separate thread does it, because opening sets the number of OpenMP
+    threads of the calling thread, which torch would then use, too.
     """
     _choose_instructions()
+    weights = Path(folder) / "model.bin"
+    if "files" not in options and parts_of(weights):
+        described = {path.name: path.read_bytes() for path in Path(folder).glob("*.json")}
+        options["files"] = {**described, weights.name: read_whole(weights)}
     library = require("ctranslate2", "engine")
     opened = getattr(library.models if kind == "Whisper" else library, kind)
     with ThreadPoolExecutor(1) as thread:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from cod3s.errors import Cod3sError, require
-from cod3s.io.disk import existing_file, read_json
+from cod3s.io.disk import read_json
+from cod3s.io.parts import read_whole
 from cod3s.model.engine_file import EngineFile, read_engine_file
 from cod3s.model.transformer import quiet_transformers
 
@@ -22,8 +23,8 @@ _LINEAR = {
 def restore_llama(folder: Path) -> Any:
     """The causal language model of transformers whose engine model is in `folder`; its weights are rounded."""
     transformers, torch = quiet_transformers(), require("torch", "train")
-    path = existing_file(folder / "model.bin")
-    file = read_engine_file(path.read_bytes(), str(path))
+    path = folder / "model.bin"
+    file = read_engine_file(read_whole(path), str(path))
     if "decoder/layer_0/ffn/linear_0_noact/weight" not in file.variables:
         raise Cod3sError(
             f"the model in {folder} is not of the Llama family",
