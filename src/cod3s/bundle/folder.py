@@ -8,6 +8,7 @@ from cod3s.bundle.facts import BundleFacts
 from cod3s.bundle.hub import PREFIX, fetch_bundle
 from cod3s.encode import Encoder
 from cod3s.errors import BundleError
+from cod3s.model.legacy_default import unpacked_folder
 from cod3s.model.roles import all_tags
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
@@ -39,7 +40,7 @@ def bins_path(folder: Path, relation: str) -> Path:
 
 def model_folder(folder: Path, name: str) -> Path:
     """Where the engine finds the model called `name` of the bundle in `folder`."""
-    return folder / "models" / name
+    return unpacked_folder(folder / "models" / name)
 
 
 def open_vocabulary(pieces: Path, facts: BundleFacts) -> Vocabulary:

@@ -128,7 +128,7 @@ class DecodeConfig:
         flags=("--sensitive",),
     )
     careful_floor: float = _choice(
-        0.75, "The least plausibility of an answer to a source about death or serious illness.", least=0, most=1
+        0.5, "The least plausibility of an answer to a source about death or serious illness.", least=0, most=1
     )
     seed: int = seed_option("Seed for sampling.", panel="Stage 2: which sentences")
 
