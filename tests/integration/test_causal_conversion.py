@@ -119,7 +119,10 @@ def test_every_family_can_be_adapted_and_exported(family: str, vocabulary: Vocab
     adaptation = Adaptation(lora_rank=4, precision="float32")
     model = build_causal(open_start(start, vocabulary), vocabulary, adaptation, seed=1, tag_starts=[None, None])
     row = torch.tensor([row_of(vocabulary)])
-    model(input_ids=row, attention_mask=torch.ones_like(row), labels=row).loss.backward()
+    trunk = torch.zeros_like(row)  # one visit, and nothing branches
+    model(
+        input_ids=row, positions=torch.arange(row.shape[1])[None], visits=trunk, branches=trunk, labels=row
+    ).loss.backward()
     adapters = [parameter for name, parameter in model.named_parameters() if "lora_B" in name]
     assert adapters
     assert all(parameter.grad.abs().sum() > 0 for parameter in adapters)
