@@ -29,6 +29,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 MENTION = re.compile(r"docs/[\w/-]+\.md")
 STYLE = re.compile("\x1b\\[[0-9;]*m")
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
 DECIMAL = re.compile(r"\d+\.\d+")
 
 
