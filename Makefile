@@ -52,8 +52,9 @@ lowest:
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(PYTHON) benchmarks/lowest_versions.py > $(VENV)-lowest/lowest.txt
 	$(VENV)-lowest/bin/pip install --quiet ./bundle '.[write]' --requirement $(VENV)-lowest/lowest.txt pytest hypothesis
-	$(VENV)-lowest/bin/python -m pytest -q tests/test_text.py tests/test_apart.py tests/test_select.py tests/test_select_cli.py
-	$(VENV)-lowest/bin/python -m pytest -q tests/test_cli.py -k "ctrl_c or help or dash"
+	$(VENV)-lowest/bin/python -m pytest -q tests/unit/test_text.py tests/unit/test_apart.py tests/unit/test_select.py \
+	  tests/integration/test_select_cli.py
+	$(VENV)-lowest/bin/python -m pytest -q tests/integration/test_cli.py -k "ctrl_c or help or dash"
 	$(VENV)-lowest/bin/cod3s generate --help > $(VENV)-lowest/help.txt
 	$(VENV)-lowest/bin/cod3s generate effect "the power went out during dinner" -k 3
 	$(VENV)-lowest/bin/cod3s sign "The lamp fell." "The rug caught fire." --encoder static

@@ -17,7 +17,6 @@ EncoderOption = Annotated[
         "--encoder", "-e", help="static, fast, fast-int8 or sbert; fast:FOLDER, sbert:NAME or sbert:FOLDER."
     ),
 ]
-BitsOption = Annotated[int, typer.Option("--bits", "-b", help=f"Bits per signature, 1 to {MAX_BITS}.")]
 CodeBitsOption = Annotated[
     int | None,
     typer.Option(

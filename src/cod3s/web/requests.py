@@ -16,7 +16,7 @@ from cod3s.web.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_OPTIONS = {name: option for name, option in options_of(DecodeConfig).items() if name != "diversity_penalty"}
+_OPTIONS = options_of(DecodeConfig)
 """What clients may choose: all but what only systems on torch weights read, which are not served."""
 
 
