@@ -20,7 +20,7 @@ from cod3s.train.pairs import PairTable, Rows
 from cod3s.train.tasks import Examples, Task, role_task
 from cod3s.train.training_run import members
 from cod3s.train.validate import majority_bit_accuracy
-from cod3s.train.verdicts import read_verdicts, wrong_tasks
+from cod3s.train.verdicts import verdicts_by_relation, wrong_tasks
 
 INVERSES = {"effect": "cause", "cause": "effect"}
 
@@ -116,15 +116,15 @@ def test_verdicts_are_read_by_split_and_partly_is_less_than_yes(tmp_path: Path) 
     table = tmp_path / "verdicts.tsv"
     rows = ["train\tIt rained.\teffect\tWe got wet.\tyes", "dev\tIt rained.\teffect\tit froze\tno"]
     table.write_text("\n".join(["split\tsource\trelation\ttarget\tplausible", *rows]) + "\n")
-    train, dev = (read_verdicts(table, split)["effect"] for split in ("train", "dev"))
+    train, dev = (verdicts_by_relation(table, split)["effect"] for split in ("train", "dev"))
     assert (train.source, train.target, train.plausible) == (["it rained"], ["we got wet"], [1.0])
     assert dev.plausible == [0.0]
     table.write_text("source\trelation\ttarget\tplausible\na\teffect\tb\tpartly\n")
-    assert 0 < read_verdicts(table, "train")["effect"].plausible[0] < 0.5
-    assert not read_verdicts(table, "dev")
+    assert 0 < verdicts_by_relation(table, "train")["effect"].plausible[0] < 0.5
+    assert not verdicts_by_relation(table, "dev")
     table.write_text("source\trelation\ttarget\tplausible\na\teffect\tb\tmaybe\n")
     with pytest.raises(FileFormatError, match="line 2: 'maybe'"):
-        read_verdicts(table, "train")
+        verdicts_by_relation(table, "train")
 
 
 def test_an_epoch_draws_its_share_of_roles_and_corpora_anew(words: Vocabulary) -> None:

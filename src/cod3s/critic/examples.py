@@ -1,6 +1,6 @@
 """Labelled pairs to fit a critic on: verdicts, questions, and pairs of a corpus beside hard negatives."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,17 +8,16 @@ import numpy as np
 
 from cod3s.corpus.manifest import load_manifest
 from cod3s.corpus.questions import Question
+from cod3s.corpus.verdicts import read_verdicts
 from cod3s.critic.likelihoods import Pair
 from cod3s.encode import Encoder
-from cod3s.errors import Cod3sError, FileFormatError
-from cod3s.io.tables import Row, Table, open_table
+from cod3s.errors import Cod3sError
 from cod3s.signatures.signer import embed
 from cod3s.text import clean
 from cod3s.train.pairs import read_rows
 
 VERDICTS = "verdicts"
 """The name of the data of pairs that were read."""
-_VERDICTS = ("yes", "partly", "no")
 _TRIED = 30  # targets of other pairs, of which the most relevant becomes the negative
 _SAME = 0.75  # cosine from which another target may say the same as the right target
 
@@ -59,26 +58,11 @@ def verdict_examples(path: Path) -> list[LabelledPair]:
 
     Of a table with splits, only the rows of dev: models learn from those of train, and figures are made with test.
     """
-    with open_table(path) as table:
-        pair_of, plausible = _pairs(table), table.text("plausible")
-        split = table.text("split") if "split" in table.header else lambda _: "dev"
-        examples = []
-        for row in table:
-            if split(row) != "dev":
-                continue
-            pair, verdict = pair_of(row), plausible(row)
-            if verdict not in _VERDICTS:
-                raise FileFormatError(
-                    f"{table.name}, line {row.line}: {verdict!r} is not a verdict",
-                    hint=f"write {' or '.join(_VERDICTS)}",
-                )
-            examples.append(LabelledPair(pair, verdict == "yes", VERDICTS, _question(pair)))
+    examples = []
+    for verdict in read_verdicts(path, "dev", unsplit="dev"):
+        pair = Pair(verdict.relation, clean(verdict.source), clean(verdict.target))
+        examples.append(LabelledPair(pair, verdict.plausible == "yes", VERDICTS, _question(pair)))
     return examples
-
-
-def _pairs(table: Table) -> Callable[[Row], Pair]:
-    relation, source, target = map(table.text, ("relation", "source", "target"))
-    return lambda row: Pair(relation(row), clean(source(row)), clean(target(row)))
 
 
 def _question(pair: Pair) -> str:

@@ -35,7 +35,7 @@ from cod3s.train.run_folder import (
 from cod3s.train.starting_model import StartingModel
 from cod3s.train.tasks import Examples, Task, role_task
 from cod3s.train.validate import majority_bit_accuracy, validate
-from cod3s.train.verdicts import read_verdicts, verdict_task, wrong_tasks
+from cod3s.train.verdicts import verdict_task, verdicts_by_relation, wrong_tasks
 
 Splits = Mapping[str, Mapping[str, Rows]]
 """The rows by split and relation."""
@@ -235,7 +235,7 @@ class _Run:
     def _read_verdicts(self, member: Member, split: str) -> list[Task]:
         if not self._config.verdicts:
             return []
-        by_relation = read_verdicts(Path(self._config.verdicts), split)
+        by_relation = verdicts_by_relation(Path(self._config.verdicts), split)
         if split == "train" and not by_relation.keys() & {*member.relations}:
             raise UsageError(
                 f"{self._config.verdicts} has no verdict of train on {', '.join(member.relations)}",

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cod3s.errors import FileFormatError
-from cod3s.io.tables import open_table
+from cod3s.corpus.verdicts import read_verdicts
 from cod3s.model.reader import Reader
 from cod3s.text import for_modelling
 from cod3s.tokens.vocabulary import Vocabulary
@@ -30,27 +29,14 @@ class Verdicts:
     plausible: list[float] = field(default_factory=list)
 
 
-def read_verdicts(path: Path, split: str) -> dict[str, Verdicts]:
-    """The verdicts of a table with source, relation, target and plausible, by relation.
-
-    A table without a column `split` is for train.
-    """
+def verdicts_by_relation(path: Path, split: str) -> dict[str, Verdicts]:
+    """The verdicts of a split, by relation; a table without a column `split` is for train."""
     by_relation: dict[str, Verdicts] = {}
-    with open_table(path) as table:
-        relation, source, target, plausible = map(table.text, ("relation", "source", "target", "plausible"))
-        split_of = table.text("split") if "split" in table.header else lambda _: "train"
-        for row in table:
-            if split_of(row) != split:
-                continue
-            if (verdict := plausible(row)) not in PLAUSIBLE:
-                raise FileFormatError(
-                    f"{table.name}, line {row.line}: {verdict!r} is not a verdict",
-                    hint=f"write {' or '.join(PLAUSIBLE)}",
-                )
-            verdicts = by_relation.setdefault(relation(row), Verdicts())
-            verdicts.source.append(for_modelling(source(row)))
-            verdicts.target.append(for_modelling(target(row)))
-            verdicts.plausible.append(PLAUSIBLE[verdict])
+    for verdict in read_verdicts(path, split, unsplit="train"):
+        verdicts = by_relation.setdefault(verdict.relation, Verdicts())
+        verdicts.source.append(for_modelling(verdict.source))
+        verdicts.target.append(for_modelling(verdict.target))
+        verdicts.plausible.append(PLAUSIBLE[verdict.plausible])
     return by_relation
 
 

@@ -17,7 +17,7 @@ from cod3s.web.limits import Limits
 Model = TypeVar("Model", bound=BaseModel)
 
 _OPTIONS = options_of(DecodeConfig)
-"""What clients may choose: all but what only systems on torch weights read, which are not served."""
+"""What clients may choose."""
 
 
 def _served_system(name: str) -> str:
