@@ -25,6 +25,7 @@ from cod3s.model.reader import Reader, open_reader
 from cod3s.model.roles import tag
 from cod3s.model.seq2seq_engine import Seq2SeqEngine
 from cod3s.model.shape import SHAPES
+from cod3s.records import Hypothesis
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary
 
 AUTO = "auto"
@@ -53,6 +54,27 @@ class RoleModel:
     def request(self, source: str | None, prefix: Sequence[int] = ()) -> Request:
         """The request to read `source` and to continue `prefix`."""
         return Request(source, (*self.start, *prefix))
+
+    def score(
+        self,
+        sources: Sequence[str | None],
+        texts: Sequence[str],
+        prefixes: Sequence[tuple[int, ...]] | None = None,
+        *,
+        longest: int | None = None,
+        then: int | None = None,
+    ) -> list[Hypothesis]:
+        """Each text after its source and prefix, in a single call; equal rows are scored once.
+
+        Of a text, at most the `longest` first tokens count; `then` is a token after the end, as for the engine.
+        """
+        rows = list(zip(sources, prefixes or [()] * len(texts), texts, strict=True))
+        distinct = list(dict.fromkeys(rows))
+        ids = {text: self.words.encode_text(text)[:longest] for text in dict.fromkeys(texts)}
+        requests = [self.request(source, prefix) for source, prefix, _ in distinct]
+        scored = self.engine.score(requests, [ids[text] for *_, text in distinct], then=then)
+        by_row = dict(zip(distinct, scored, strict=True))
+        return [by_row[row] for row in rows]
 
 
 class Models(ABC):

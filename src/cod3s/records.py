@@ -57,6 +57,11 @@ class Hypothesis:
     then: float | None = None
 
 
+def mean_log_prob(hypothesis: Hypothesis) -> float:
+    """The log-probability per token."""
+    return hypothesis.log_prob / hypothesis.length
+
+
 @dataclass(frozen=True)
 class ChosenSignature:
     """A signature to write in, and why stage 1 chose it: scores are None if nothing computed them."""

@@ -25,7 +25,6 @@ from cod3s.decode.choose import (
 )
 from cod3s.decode.config import DEFAULT, PAPER, DecodeConfig, find_preset
 from cod3s.decode.rerank import (
-    mean_log_prob,
     rank,
     rank_against_prior,
     score_signatures_backward,
@@ -37,7 +36,7 @@ from cod3s.decode.systems import LISTED_SYSTEMS, PAPER_SYSTEMS, find_system
 from cod3s.errors import Cod3sError, UsageError
 from cod3s.model.engine import Request
 from cod3s.models import BundleModels, RoleModel, open_models
-from cod3s.records import Hypothesis
+from cod3s.records import Hypothesis, mean_log_prob
 from cod3s.tokens.vocabulary import SignatureTokens, Vocabulary, train_pieces
 from fake_engine import FakeEngine
 from made_sentences import made_sentences

@@ -9,11 +9,10 @@ import pytest
 
 from cod3s.decode.dpc import HELD, Constraint, constrained_search
 from cod3s.decode.generator import Generator, load
-from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.word_graph import open_word_graph
 from cod3s.errors import BundleError, UsageError
 from cod3s.models import RoleModel
-from cod3s.records import Hypothesis
+from cod3s.records import Hypothesis, mean_log_prob
 from cod3s.text import words
 from conftest import Run
 from fake_engine import FakeEngine

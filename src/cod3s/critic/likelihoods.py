@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cod3s.models import BundleModels, RoleModel
+from cod3s.records import Hypothesis, mean_log_prob
 from cod3s.text import for_modelling
 
 _JUDGED_TOKENS = 60
@@ -78,10 +79,11 @@ def _score_relation(
         if model is None or not {likelihood, verdict} & {*parts}:
             continue
         judged = verdict in parts and models.facts.judges
-        likelihoods, verdicts = _score_texts(models, model, read, written, with_verdict=judged)
-        columns[likelihood] = likelihoods
+        yes = models.vocabulary.verdicts[0] if judged else None
+        hypotheses = model.score(read, written, longest=_JUDGED_TOKENS, then=yes)
+        columns[likelihood] = [*map(mean_log_prob, hypotheses)]
         if judged:
-            columns[verdict] = verdicts
+            columns[verdict] = _log_odds(hypotheses)
     lengths = {text: len(models.vocabulary.encode_text(text)) + 1 for text in {*sources, *targets}}
     return [
         PairScores(
@@ -94,22 +96,8 @@ def _score_relation(
     ]
 
 
-def _score_texts(
-    models: BundleModels,
-    model: RoleModel,
-    read: Sequence[str | None],
-    written: Sequence[str],
-    *,
-    with_verdict: bool,
-) -> tuple[list[float], list[float]]:
-    """The mean log-probability of each text, and the log-odds of `yes` after its end."""
-    words = models.vocabulary
-    rows = list(dict.fromkeys(zip(read, written, strict=True)))
-    ids = {text: words.encode_text(text)[:_JUDGED_TOKENS] for text in dict.fromkeys(written)}
-    requests = [model.request(source) for source, _ in rows]
-    yes = words.verdicts[0] if with_verdict else None
-    scored = dict(zip(rows, model.engine.score(requests, [ids[text] for _, text in rows], then=yes), strict=True))
-    hypotheses = [scored[row] for row in zip(read, written, strict=True)]
+def _log_odds(hypotheses: Sequence[Hypothesis]) -> list[float]:
+    """How plausible a language model calls each pair: the log-odds of `yes` after its end."""
     shares = np.clip(np.exp([hypothesis.then or 0.0 for hypothesis in hypotheses]), 1e-6, 1 - 1e-6)
-    verdicts: list[float] = np.log(shares / (1 - shares)).tolist()
-    return [hypothesis.log_prob / hypothesis.length for hypothesis in hypotheses], verdicts
+    log_odds: list[float] = np.log(shares / (1 - shares)).tolist()
+    return log_odds

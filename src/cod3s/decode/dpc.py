@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from cod3s.decode.choose import keep_suitable
 from cod3s.decode.config import DecodeConfig
-from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.word_graph import RelatedWord, WordGraph, open_word_graph, word_graph_path
 from cod3s.models import BundleModels, RoleModel
-from cod3s.records import Answer, Hypothesis
+from cod3s.records import Answer, Hypothesis, mean_log_prob
 from cod3s.tokens.vocabulary import Vocabulary
 
 _SPARE_WORDS = 2  # times k: looked up in case two searches find the same text

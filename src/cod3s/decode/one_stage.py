@@ -7,11 +7,10 @@ from cod3s.decode.choose import SUITABLE, keep_suitable
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.dpc import answer_with_constraints
 from cod3s.decode.request import Batch
-from cod3s.decode.rerank import mean_log_prob
 from cod3s.decode.sentences import read_candidates, write
 from cod3s.decode.systems import SENTENCES, SIGNED_SENTENCES
 from cod3s.models import BundleModels
-from cod3s.records import Answer, AnswerMade, Event, SignaturesChosen, StageStarted
+from cod3s.records import Answer, AnswerMade, Event, SignaturesChosen, StageStarted, mean_log_prob
 from cod3s.signatures.signer import Signer
 
 

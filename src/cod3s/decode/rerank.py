@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import log
 
 from cod3s.models import RoleModel
-from cod3s.records import Hypothesis
+from cod3s.records import Hypothesis, mean_log_prob
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,6 @@ class Ranked:
     score: float
     forward: float
     backward: float | None = None
-
-
-def mean_log_prob(hypothesis: Hypothesis) -> float:
-    """The log-probability per token."""
-    return hypothesis.log_prob / hypothesis.length
 
 
 def rank(forwards: Sequence[float], backwards: Sequence[float] | None = None, weight: float = 0.0) -> list[Ranked]:
@@ -71,13 +66,7 @@ def score_texts(
     prefixes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[float]:
     """The mean log p(text given source and prefix) of each row, in a single call; equal rows are scored once."""
-    rows = list(zip(sources, prefixes or [()] * len(texts), texts, strict=True))
-    distinct = list(dict.fromkeys(rows))
-    ids = {text: model.words.encode_text(text) for text in dict.fromkeys(texts)}
-    requests = [model.request(source, prefix) for source, prefix, _ in distinct]
-    scores = model.engine.score(requests, [ids[text] for *_, text in distinct])
-    means = dict(zip(distinct, map(mean_log_prob, scores), strict=True))
-    return [means[row] for row in rows]
+    return [mean_log_prob(hypothesis) for hypothesis in model.score(sources, texts, prefixes)]
 
 
 def score_signatures_backward(

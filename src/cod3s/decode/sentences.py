@@ -8,11 +8,11 @@ from cod3s.critic.judge import Judge
 from cod3s.critic.likelihoods import Pair
 from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
-from cod3s.decode.rerank import mean_log_prob, rank, score_texts
+from cod3s.decode.rerank import rank, score_texts
 from cod3s.encode import Vectors
 from cod3s.model.engine import Draws, Request
 from cod3s.models import Models, RoleModel, Words
-from cod3s.records import ChosenSignature, Hypothesis
+from cod3s.records import ChosenSignature, Hypothesis, mean_log_prob
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from cod3s.decode.config import DecodeConfig
 from cod3s.decode.request import Batch
 from cod3s.decode.rerank import (
     Ranked,
-    mean_log_prob,
     rank,
     rank_against_prior,
     score_signatures_backward,
 )
 from cod3s.errors import BundleError, Cod3sError
 from cod3s.models import Models, RoleModel, Words
-from cod3s.records import Bin, ChosenSignature, Hypothesis
+from cod3s.records import Bin, ChosenSignature, Hypothesis, mean_log_prob
 from cod3s.signatures import from_text, keep_apart
 from cod3s.unsuitable import presentable
 
