@@ -24,30 +24,25 @@ if TYPE_CHECKING:
     from cod3s.train.config import TrainConfig
 else:
     # The same names for Python itself; a test compares the two lists.
+    from cod3s.lazy import lazy_names
+
     _NAMES = {
-        "cod3s.ask": ("DiversifyConfig", "diversify", "diversify_async", "diversify_many", "diversify_many_async"),
-        "cod3s.bins": ("build_bins", "open_bins"),
-        "cod3s.corpus": ("PrepareConfig", "prepare"),
-        "cod3s.decode.config": ("DecodeConfig",),
-        "cod3s.decode.generator": ("Generator", "load"),
-        "cod3s.decode.hf_two_stage": ("TwoStage",),
-        "cod3s.encode": ("load_encoder",),
-        "cod3s.errors": ("Cod3sError",),
-        "cod3s.records": ("Answer", "AnswerSet"),
-        "cod3s.selection": ("select",),
-        "cod3s.signatures": ("Code", "itq_code", "median_code", "random_code"),
-        "cod3s.signatures.signer": ("sign",),
-        "cod3s.tokens.vocabulary": ("SignatureTokens",),
-        "cod3s.train.config": ("TrainConfig",),
+        "ask": ("DiversifyConfig", "diversify", "diversify_async", "diversify_many", "diversify_many_async"),
+        "bins": ("build_bins", "open_bins"),
+        "corpus": ("PrepareConfig", "prepare"),
+        "decode.config": ("DecodeConfig",),
+        "decode.generator": ("Generator", "load"),
+        "decode.hf_two_stage": ("TwoStage",),
+        "encode": ("load_encoder",),
+        "errors": ("Cod3sError",),
+        "records": ("Answer", "AnswerSet"),
+        "selection": ("select",),
+        "signatures": ("Code", "itq_code", "median_code", "random_code"),
+        "signatures.signer": ("sign",),
+        "tokens.vocabulary": ("SignatureTokens",),
+        "train.config": ("TrainConfig",),
     }
-    _HOME = {name: module for module, names in _NAMES.items() for name in names}
-
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name not in _HOME:
-            raise AttributeError(f"module 'cod3s' has no attribute {name!r}")
-        return getattr(import_module(_HOME[name]), name)
+    __getattr__ = lazy_names("cod3s", _NAMES)
 
     def __dir__():
         return __all__

@@ -18,26 +18,23 @@ if TYPE_CHECKING:
     from cod3s.ask.tables import ManyDiversified, RowAnswers, diversify_many, diversify_many_async
 else:
     # The same names for Python itself; a test compares the two lists.
-    _NAMES = {
-        "config": ("STRATEGIES", "DiversifyConfig"),
-        "coverage": ("Coverage",),
-        "diversified": ("Candidate", "Diversified", "Measured"),
-        "limits": ("Meter",),
-        "local_models": ("ModelGenerator", "PipelineGenerator"),
-        "quality": ("Judge",),
-        "replies": ("Reply", "Tokens"),
-        "server": ("CompletionServer", "ServerError"),
-        "session": ("Exchange", "diversify", "diversify_async"),
-        "tables": ("ManyDiversified", "RowAnswers", "diversify_many", "diversify_many_async"),
-    }
-    _HOME = {name: module for module, names in _NAMES.items() for name in names}
+    from cod3s.lazy import lazy_names
 
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name not in _HOME:
-            raise AttributeError(f"module 'cod3s.ask' has no attribute {name!r}")
-        return getattr(import_module(f"cod3s.ask.{_HOME[name]}"), name)
+    __getattr__ = lazy_names(
+        "cod3s.ask",
+        {
+            "config": ("STRATEGIES", "DiversifyConfig"),
+            "coverage": ("Coverage",),
+            "diversified": ("Candidate", "Diversified", "Measured"),
+            "limits": ("Meter",),
+            "local_models": ("ModelGenerator", "PipelineGenerator"),
+            "quality": ("Judge",),
+            "replies": ("Reply", "Tokens"),
+            "server": ("CompletionServer", "ServerError"),
+            "session": ("Exchange", "diversify", "diversify_async"),
+            "tables": ("ManyDiversified", "RowAnswers", "diversify_many", "diversify_many_async"),
+        },
+    )
 
 
 __all__ = [

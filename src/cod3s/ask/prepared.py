@@ -2,11 +2,12 @@
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
-from cod3s.ask.planning import ANSWER_ONLY, Answers, Call, Strategy, View
+from cod3s.ask.planning import ANSWER_ONLY, Call, Strategy, View
 from cod3s.ask.prompts import Prompt
 from cod3s.ask.structure import InvalidAnswerError, parse_json
 from cod3s.text import is_visible
@@ -17,7 +18,7 @@ _PREPARATION_TOKENS = 400
 _ITEM = re.compile(r"^\s*(?:\d+\s*[.):]|[-*•])?\s*(.+?)\s*$")
 
 
-class _Prepared(Strategy):
+class _Prepared(Strategy, ABC):
     """Asks for a preparation first; calls at the same time send the plain prompt."""
 
     needs_instructions = True
@@ -37,9 +38,6 @@ class _Prepared(Strategy):
         request = f"{self._request}\n\nThe request, which you should not answer yet:\n{prompt.text}"
         return Call(self.name, prompt.rewording(request), settings, preparation=True)
 
-    def read(self, call: Call, text: str) -> Answers:
-        return [(text, None)]
-
     def learn(self, call: Call, texts: Sequence[str], new_bins: int, tokens: int) -> None:
         if call.preparation and not self._is_ready:
             self._is_pending = False  # it failed: ask again
@@ -48,11 +46,13 @@ class _Prepared(Strategy):
         self._is_pending = self._is_ready = self._take(text)
         return self._is_ready
 
+    @abstractmethod
     def _next(self, prompt: Prompt, view: View) -> Prompt:
-        raise NotImplementedError
+        """The prompt of the next call, which the preparation made possible."""
 
+    @abstractmethod
     def _take(self, text: str) -> bool:
-        raise NotImplementedError
+        """Keep what the preparation brought; False if it cannot be used."""
 
 
 class Paraphrase(_Prepared):

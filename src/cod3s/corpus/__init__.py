@@ -1,20 +1,17 @@
 """Corpora: from files of pairs to sifted, split and signed training shards."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cod3s.corpus.prepare_config import PrepareConfig
 
 if TYPE_CHECKING:
     from cod3s.corpus.preparation import prepare
 else:
+    from cod3s.lazy import lazy_names
 
-    def __getattr__(name: str) -> Any:
-        """`prepare` loads on first use: it needs libraries that an extra brings."""
-        if name != "prepare":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from cod3s.corpus.preparation import prepare
-
-        return prepare
+    __getattr__ = lazy_names(
+        "cod3s.corpus", {"preparation": ("prepare",)}
+    )  # `prepare` needs libraries that an extra brings
 
 
 __all__ = ["PrepareConfig", "prepare"]

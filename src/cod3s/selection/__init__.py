@@ -10,19 +10,16 @@ if TYPE_CHECKING:
     from cod3s.selection.config import AUTO, BITS, METHODS, SelectConfig, check_method, default_min_hamming
     from cod3s.selection.result import Deduplicated, Leak, Selected, Selection, TableSelection
 else:
-    _NAMES = {
-        "choose": ("select",),
-        "config": ("AUTO", "BITS", "METHODS", "SelectConfig", "check_method", "default_min_hamming"),
-        "result": ("Deduplicated", "Leak", "Selected", "Selection", "TableSelection"),
-    }
-    _HOME = {name: module for module, names in _NAMES.items() for name in names}
+    from cod3s.lazy import lazy_names
 
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name not in _HOME:
-            raise AttributeError(f"module 'cod3s.selection' has no attribute {name!r}")
-        return getattr(import_module(f"cod3s.selection.{_HOME[name]}"), name)
+    __getattr__ = lazy_names(
+        "cod3s.selection",
+        {
+            "choose": ("select",),
+            "config": ("AUTO", "BITS", "METHODS", "SelectConfig", "check_method", "default_min_hamming"),
+            "result": ("Deduplicated", "Leak", "Selected", "Selection", "TableSelection"),
+        },
+    )
 
 
 __all__ = [
